@@ -1,4 +1,4 @@
-"""Training of `base` and `big` on an accelerator, beside transformers, and what a plan says of it.
+"""Training speed of `base` and `big` on an accelerator, compared with transformers and with the speed that is planned.
 
     make bench-accelerator-training                         reads Multi30k under REGARDANT_DATA
     make bench-accelerator-training BENCH="--passes 1"      a quick try, written to runs/scratch
@@ -31,14 +31,14 @@ from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 FOLDER = ROOT / "runs" / "bench-accelerator"
 PASSES = 5
 WARM_UP = 2
-"""Passes before the first that counts, in which Triton compiles."""
+"""Passes before the first timed one; Triton compiles in them."""
 BATCH_TOKENS = 25_000
 
 SHAPES = {
     "base": SHAPE | {"d_model": 512, "num_layers": 6, "num_heads": 8, "d_ff": 2048, "vocab_size": 32_000},
     "big": SHAPE | {"d_model": 1024, "num_layers": 6, "num_heads": 16, "d_ff": 4096, "vocab_size": 32_000},
 }
-"""Sizes of the paper; Regardant is pre-norm and transformers post-norm. The text uses 8,000 words of the vocabulary."""
+"""Sizes of the paper. Regardant is pre-norm and transformers post-norm. The text uses 8,000 of the 32,000 tokens."""
 
 SPEED_OFF_BY = 0.25
 """Largest relative difference between the speed of a plan and that measured."""
@@ -89,8 +89,8 @@ def train(name: str, passes: int) -> dict[str, Any]:
 
 
 def planned(name: str, data: dict[str, Any]) -> float | None:
-    """Return the target tokens a second that `plan --devices 1` reckons for these batches. None: it does not know the
-    accelerator."""
+    """Return the target tokens a second that `plan --devices 1` predicts for these batches, or None if it does not know
+    the accelerator."""
     known = [device for kind, device in DEVICES.items() if kind.upper() in torch.cuda.get_device_name()]
     if not known:
         return None
@@ -102,7 +102,7 @@ def planned(name: str, data: dict[str, Any]) -> float | None:
 
 
 def bars(trained: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the goals, and bars of what is planned."""
+    """Yield the goals of the measured speed and the bars of the planned speed."""
     for name, measured in trained.items():
         ours = next(row for row in measured["rows"] if row["name"] == OURS)
         share = ours["share_of_peak"]

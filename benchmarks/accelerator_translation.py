@@ -1,10 +1,11 @@
-"""Translation on an accelerator, beside `generate` of transformers.
+"""Translation speed on an accelerator, compared with `generate` of transformers.
 
     make bench-accelerator-translation                          reads Multi30k under REGARDANT_DATA
     make bench-accelerator-translation BENCH="--passes 1"       a quick try, written to runs/scratch
 
-Prints a line and ends if there is no accelerator. Weights are those of bench-decoding, sentences a part of its. Passes
-are taken in turn. CTranslate2 is left out: its wheels are made for another version of CUDA than PyTorch's.
+Prints a line and ends if there is no accelerator. Weights are those of bench-decoding, sentences a subset of its
+sentences. Passes are taken in turn. CTranslate2 is left out: its wheels are built for another version of CUDA than
+PyTorch's.
 Written to benchmarks/results/accelerator-translation_speed.json.
 """
 
@@ -27,7 +28,7 @@ PASSES = 3
 PRECISION = "bfloat16"
 CASES = (Case("beam 5, batch 32", 5, 32, 4), Case("greedy, batch 32", 1, 32, 4), Case("beam 5, batch 1", 5, 1, 100))
 ENGINES = ((REGARDANT, "regardant_decoding", None), (TRANSFORMERS, "marian_decoding", "transformers"))
-"""Engines, their peers, and the library of these."""
+"""Engines, the programs of their peers, and the library of a peer's environment, if it is not the driver's."""
 
 
 def translate(passes: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -41,7 +42,7 @@ def translate(passes: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
             for engine, program, library in ENGINES
         }
         one_torch(peers.values())
-        # An accelerator looks for a kernel at each new shape, so a pass over all of them comes first.
+        # Kernels are selected at each new shape, so an untimed pass over all batches comes first.
         found = [decoding.measure(case, peers, lengths, passes, warm_up=None) for case in CASES]
         versions = versions_of(peers.values())
     return [{"case": one["case"], "rows": decoding.as_dicts(one["rows"])} for one in found], versions

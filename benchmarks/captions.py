@@ -1,10 +1,9 @@
-"""Attention of a captioning run: how often the strongest patch lies on the digit whose word is written.
+"""Attention of a captioning run: share of words whose strongest patch lies on the digit that they name.
 
     .venv/bin/python -m benchmarks.captions runs/digits-captions
 
-Weights are those of the cross-attention, the mean over heads, for the true text of each image. The layer is the best
-one on validation images; the share is that of words of the test images. A patch lies on a digit if its middle column
-does.
+Weights are those of the cross-attention, averaged over heads, by teacher forcing. The layer is the best one on
+validation images; the share is over the words of the test images. A patch lies on a digit if its middle column does.
 """
 
 import sys
@@ -17,7 +16,7 @@ from regardant.inspection import capture
 from regardant.run import Run, load
 
 BATCH = 100
-"""Images that are read at once."""
+"""Number of images in a batch."""
 
 
 def shares_on_digit(run: Run, captions: Sequence[Caption]) -> list[float]:

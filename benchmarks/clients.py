@@ -1,4 +1,4 @@
-"""Clients of a server over HTTP/1.1, as many as are wanted in one thread, and what they see."""
+"""HTTP/1.1 clients of a server, any number in one thread, and measurements of the answers that they get."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from typing import Any
 from .bars import rounded
 
 PARTS = 5
-"""Parts of the time, of which memory is compared between the second and the last: the first one fills caches."""
+"""Number of parts of the time. Memory in the last is compared with that in the second: caches fill in the first."""
 
 LOST = 0
 """Status of a request that got no answer."""
@@ -29,18 +29,18 @@ REFUSED = 503
 
 @dataclass
 class Seen:
-    """What the clients of one server saw."""
+    """Measurements of the clients of one server."""
 
     seconds: list[float] = field(default_factory=list)
-    """Of answers with status 200 that came in time."""
+    """Seconds to each answer with status 200 that came in time."""
     statuses: Counter[int] = field(default_factory=Counter)
     memory: list[float] = field(default_factory=list)
     """Resident GiB of the server, each second."""
     pages: list[float] = field(default_factory=list)
-    """Seconds to a page that needs no model, asked by another process meanwhile."""
+    """Seconds to each answer with a page that needs no model, requested by another process at the same time."""
 
     def as_dict(self, took: float) -> dict[str, Any]:
-        """Return what the result file holds."""
+        """Return the numbers that result files hold. `took` is the measured time in seconds."""
         cuts = quantiles(self.seconds, n=100, method="inclusive")
         part = max(1, len(self.memory) // PARTS)
         return {
@@ -64,7 +64,7 @@ def times(seconds: Sequence[float]) -> dict[str, float | None]:
 def server(
     run: Path, options: Sequence[str] = (), verb: str = "serve", port: int = 0
 ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Run a server, and give its process and its port."""
+    """Run a server and yield its process and port. Exits if the server does not start."""
     command = [sys.executable, "-m", "regardant", verb, str(run), "--port", str(port), *options]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
@@ -82,8 +82,8 @@ def server(
 async def ask(
     port: int, texts: Sequence[str], seconds: float, clients: int, process: int, *, key: str = "", page: str = ""
 ) -> Seen:
-    """Have clients ask for so many seconds, and another process for a page meanwhile. Clients end at 503: they were
-    told to ask elsewhere."""
+    """Have clients send requests for `seconds`, and another process request a page meanwhile. A client stops at 503,
+    which asks it to go elsewhere."""
     seen, end, number = Seen(), time.monotonic() + seconds, count()
 
     async def client() -> None:
@@ -126,7 +126,7 @@ async def watched_page(port: int, page: str, seconds: float) -> list[float]:
 async def post(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, path: str, body: bytes, key: str = ""
 ) -> tuple[int, bytes]:
-    """Return the status and the body of an answer."""
+    """Send a POST request and return the status and the body of the answer."""
     lines = [f"POST {path} HTTP/1.1", f"host: localhost:{port}", "content-type: application/json"]
     lines += [f"authorization: Bearer {key}"] if key else []
     writer.write("\r\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode() + body)

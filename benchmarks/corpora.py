@@ -1,6 +1,6 @@
-"""A stream of ten million pairs: memory, seconds to the first batch, speed beside training, and which rows a pass
-reads, also one that is resumed in the middle. And bulk translation of 100,000 sentences by two actors of Ray Data, one
-of which is killed on the way.
+"""A stream of ten million pairs: memory, seconds to the first batch, speed compared with training, and the rows that a
+pass reads, also if it is resumed in the middle. And bulk translation of 100,000 sentences by two actors of Ray Data,
+one of which is killed meanwhile.
 
     make bench-corpora
 
@@ -37,7 +37,7 @@ SAME_WITHIN, FIRST_SECONDS, TIMES_TRAINING, OF_PLAIN = 0.03, 20.0, 5.0, 0.9
 
 
 def write_pairs(folder: Path, count: int) -> None:
-    """Write shards of pairs, each of which begins with its own number."""
+    """Write shards of pairs; both texts of a pair begin with the number of its row."""
     random = Random(1)
     words = ["".join(random.choices("aeioubdfgklmnprstv", k=random.randint(2, 9))) for _ in range(4000)]
     texts = [" ".join(random.choices(words, k=random.randint(4, 20))) for _ in range(20_000)]
@@ -50,7 +50,7 @@ def write_pairs(folder: Path, count: int) -> None:
 
 
 class Stream:
-    """The stream of a run, whose rows say which ones they are."""
+    """The stream of a run, whose rows are counted as they are read."""
 
     def __init__(self, folder: Path, run: Path, count: int) -> None:
         from regardant.tasks import load_recipe, task_named
@@ -65,10 +65,10 @@ class Stream:
         )
         self.prepared = task_named("translation").prepare(config, run, progress)
         self.data, self.held_out = config.data, config.data.leave_out(config.seed)
-        self.seen = np.full(count, 0, np.uint8)  # in memory from the beginning, as pages of zeros() are not
-        """How often each row was read."""
+        self.seen = np.full(count, 0, np.uint8)  # allocated from the beginning, as pages of zeros() are not
+        """Number of times that each row was read."""
         self.memory: list[tuple[float, int]] = []
-        """Share of the rows that are read, and the memory of the process, after each buffer."""
+        """Share of the rows read so far, and the resident bytes of the process, after each buffer."""
         self.tokens = 0
 
     def open(self) -> Any:
@@ -92,7 +92,7 @@ class Stream:
     def read(self, batches: Any, buffer: int = 0, first: int = 0, *, saves: bool) -> int:
         """Read to the end of the pass, from batch `first` of a buffer on, and return the number of buffers.
 
-        saves: in the middle of the buffer in the middle of the pass, keep what resuming there needs.
+        saves: in the middle of the buffer in the middle of the pass, save the state that resuming there needs.
         """
         rows = 0
         while batches.positions[0].passes == 0:
@@ -113,7 +113,7 @@ class Stream:
         return buffer
 
     def wrong_rows(self) -> int:
-        """Return how many rows were read twice, or never although they are to be trained on."""
+        """Return the number of rows read more than once, and of training rows never read, in total."""
         from regardant.data.shards import read_rows
 
         trained = (
@@ -125,7 +125,7 @@ class Stream:
 
 
 def streamed(folder: Path, run: Path, count: int) -> dict[str, Any]:
-    """Read one pass of the stream, and return what was measured."""
+    """Read one pass of the stream, and return the measurements."""
     from regardant.planning.plan import plan_run
     from regardant.training.devices import the_device
 
@@ -153,7 +153,7 @@ def streamed(folder: Path, run: Path, count: int) -> dict[str, Any]:
 
 
 def resumed(folder: Path, run: Path, count: int) -> dict[str, Any]:
-    """Go on from the middle of the pass, as a process that was started anew, and return what was measured."""
+    """Resume in the middle of the pass, as a new process would, and return the measurements."""
     stream = Stream(folder, run, count)
     saved = json.loads(stream.half.read_text(encoding="utf-8"))
     stream.seen = np.load(stream.half.with_suffix(".npy"))
@@ -164,7 +164,7 @@ def resumed(folder: Path, run: Path, count: int) -> dict[str, Any]:
 
 
 def resident() -> int:
-    """Return the memory of this process in bytes."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -210,7 +210,7 @@ def bulk(folder: Path, count: int) -> dict[str, Any]:
 
 
 def actors() -> list[int]:
-    """Return the processes of actors that answer."""
+    """Return the process ids of the actors that are running."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

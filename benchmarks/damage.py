@@ -1,4 +1,4 @@
-"""Damage to the files of a run: single bytes that are flipped, and edits after which a file can still be read.
+"""Damage to the files of a run: single bits that are flipped, and edits of entries, lines, tensors and blocks.
 
 A damaged run must be refused by a line that names the file, or answer as before.
 """
@@ -25,19 +25,19 @@ from regardant.run.comparing import compare
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 
 UNREAD = ("tensorboard", "measures", "report.html", "attention.svg")
-"""What nothing reads again: logs, tables and pages for people."""
+"""Files and folders that the package never reads again: logs, tables and pages for people."""
 
 DIAGNOSED = ("metrics.jsonl", "run.yaml")
 """Files that the doctor reads beside those of the model and the data."""
 
 APART = ("checkpoints", "engines", "evaluation")
-"""Folders that no answer of the model depends on, but a resumed training, an engine and a comparison."""
+"""Folders read by a resumed training, an engine and a comparison, which the answers of the model do not depend on."""
 
 Change = Callable[[bytes], bytes]
 
 
 def outputs(folder: Path, items: Sequence[str], *, doctor: bool = True) -> Any:
-    """Return what a run answers to items, and its scores without times. `doctor` has to end too, if it is asked."""
+    """Return a run's predictions for items, and its scores without times. `doctor`: diagnose the run, too."""
     run = regardant.load(folder)
     predicted = [one.as_dict() for one in run.predict(items)]
     scores = {
@@ -50,7 +50,7 @@ def outputs(folder: Path, items: Sequence[str], *, doctor: bool = True) -> Any:
 
 
 def outputs_of(file: Path, run: Path, folder: Path, items: Sequence[str]) -> Any:
-    """Return what depends on a file of a folder, which is a copy of a run with that file damaged, or the run itself."""
+    """Return the outputs that depend on a file. `folder` is a copy of `run`, with this file damaged or as it was."""
     kind = file.parts[0]
     if kind == "checkpoints":
         return resumed_state(folder)
@@ -58,8 +58,7 @@ def outputs_of(file: Path, run: Path, folder: Path, items: Sequence[str]) -> Any
         found = regardant.load(folder).translate(items, engine=file.parts[1])
         return [(one.text, round(one.score, 4)) for one in found]
     if kind == "evaluation":
-        compared = compare([run, folder]).as_dict() if folder != run else None
-        return json.loads(json.dumps(compared, default=str))
+        return json.loads(json.dumps(compare([run, folder]).as_dict(), default=str))
     return outputs(folder, items, doctor=file.name in DIAGNOSED)
 
 
@@ -74,13 +73,13 @@ def resumed_state(folder: Path) -> str:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a run that are damaged."""
+    """Return the files of a run to damage, relative to its folder."""
     found = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return [path for path in found if path.parts[0] not in UNREAD and not path.name.startswith(".")]
 
 
 def flips(random: Random, count: int) -> Iterator[tuple[str, Change]]:
-    """Yield flips of a bit of a byte anywhere in a file."""
+    """Yield `count` flips of a random bit of a file."""
     for _ in range(count):
         share, bit = random.random(), 1 << random.randrange(8)
 
@@ -105,16 +104,16 @@ def edits(path: Path, random: Random, count: int) -> list[tuple[str, Change]]:
 
 
 class Damage:
-    """A run, what it answers, and copies of it with a damaged file."""
+    """A run, its expected outputs, and copies of it with a damaged file."""
 
     def __init__(self, run: Path, items: Sequence[str]) -> None:
         self.run, self.items = run, items
         self.copy = run.with_name(f"{run.name}-damaged")
         self.expected: dict[str, Any] = {}
-        """What is right, by the folder of the file that is damaged."""
+        """Right outputs, by the folder in APART of the damaged file; those of all other files have the empty key."""
 
     def verdict(self, file: Path, change: Change) -> str:
-        """Return "refused" or "same" for a damaged copy, or in capitals what is wrong."""
+        """Return "refused" or "same" for a damaged copy, or a fault that begins with a word in capitals."""
         right = self._right(file)
         self._make_copy(file)
         try:
@@ -130,7 +129,7 @@ class Damage:
         return "same" if found in right else "DIFFERENT"
 
     def _right(self, file: Path) -> list[Any]:
-        """Return the answers that are right where a file is damaged. A damaged checkpoint may be passed over."""
+        """Return the right outputs for a damaged file. A damaged checkpoint may be skipped for an earlier one."""
         kind = file.parts[0] if file.parts[0] in APART else ""
         if kind not in self.expected:
             self._make_copy(file)
@@ -383,4 +382,4 @@ GENERATED: dict[str, tuple[Callable[..., bytes], ...]] = {
     ".links": (line_changed,) * 4,
     ".safetensors": (tensor_changed,) * 4,
 }
-"""Such edits by the suffix of a file, as often as they are wanted beside BLOCKS."""
+"""More edits with a seed, by the suffix of a file. A repeated one is used more often, relative to those of BLOCKS."""

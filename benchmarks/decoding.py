@@ -39,7 +39,7 @@ RUN = ROOT / "runs" / "bench-decoding"
 LOGS = ROOT / "runs" / "bench-decoding-logs"
 PASSES = 7
 MOST_TOKENS = 60
-"""Of a target."""
+"""Largest number of tokens of a target."""
 
 REGARDANT, EXPORTED = "regardant", "regardant exported"
 TRANSFORMERS, AUTOCAST, CTRANSLATE2 = "transformers", "transformers autocast", "CTranslate2"
@@ -59,23 +59,23 @@ MODEL = [
 ]
 
 PRECISIONS = ("float32", "bfloat16")
-"""Of Regardant and transformers. bfloat16 is measured on CPUs with instructions for it."""
+"""Precisions of Regardant and transformers. bfloat16 is measured on CPUs with instructions for it."""
 COMPUTE_TYPES = ("float32", "int8")
 """Precisions of CTranslate2."""
 THREADS = ((1, 1), (1, 2), (2, 1))
 """CTranslate2's settings: batches at once, and threads of each."""
 PROBED, LEAST_PROBED = 8, 4
-"""One batch in PROBED chooses the setting of a case, and no fewer than LEAST_PROBED: on a single batch several at once
-cannot be faster."""
+"""One batch in PROBED is timed to choose the setting of a case, but no fewer than LEAST_PROBED: a single batch does not
+show whether several at once are faster."""
 
 LIKE_LENGTH = 0.02
-"""Largest difference in output tokens between engines whose sentences a second are compared."""
+"""Largest relative difference in output tokens between engines whose sentences a second are compared."""
 LIKE_BLEU = 0.1
 UNCACHED = "uncached"
 """The reference for BLEU: a search that recomputes the whole prefix at each step."""
 
 AS_DIRECTLY = 0.9
-"""Least share of CTranslate2's own speed that an exported engine reaches."""
+"""Least share of CTranslate2's own speed that an exported engine must reach."""
 
 Rows = dict[tuple[str, str], dict[str, Any]]
 """Result rows of a case by engine and precision."""
@@ -97,7 +97,7 @@ CASES = (BEAM, GREEDY, ALONE, Case("greedy, batch 1", 1, 1, 4))
 
 
 def train(run: Path = RUN, settings: Sequence[str] = MODEL, root: Path | None = None) -> None:
-    """Train the model, unless an earlier run has. `root` is a folder with other text under the same names."""
+    """Train the model unless the run exists. `root` is a folder with other text under the same names."""
     if (run / "model.safetensors").is_file():
         progress(f"{run.relative_to(ROOT)} exists and is used")
         return
@@ -120,12 +120,12 @@ def request(case: Case, planned: list[list[int]], *, at_once: bool = False) -> d
 
 
 def label(*parts: str) -> str:
-    """Return the name of a row: engine, precision and, of CTranslate2, threads."""
+    """Return the name of a row: engine, precision and, for CTranslate2, threads."""
     return ", ".join(parts)
 
 
 def fastest(settings: dict[str, Peer], case: Case, planned: list[list[int]]) -> tuple[str, dict[str, float]]:
-    """Return the fastest of CTranslate2's settings for a case, and the sentences a second of all."""
+    """Return the fastest of CTranslate2's settings for a case, and the sentences a second of each."""
     few = request(case, planned[:: max(1, min(PROBED, len(planned) // LEAST_PROBED))], at_once=True)
     speeds = {}
     for name, peer in settings.items():
@@ -138,8 +138,8 @@ def fastest(settings: dict[str, Peer], case: Case, planned: list[list[int]]) -> 
 def measure(
     case: Case, peers: dict[str, Peer], lengths: list[int], passes: int, warm_up: int | None = 1
 ) -> dict[str, Any]:
-    """Time all engines in turn on one case, after `warm_up` of its batches (None: all). Its first row is Regardant in
-    float32."""
+    """Time all engines in turn on one case, after `warm_up` of its batches (None: all). The first row returned is
+    Regardant in float32."""
     planned = batches(lengths, case)
     rows, probed = [], {}
     for precision in PRECISIONS:
@@ -181,7 +181,7 @@ def as_dicts(rows: list[Row]) -> list[dict[str, Any]]:
                 "tokens_per_second": rounded(row.tokens_per_second),
                 "regardant_is_times_as_fast": rounded(speed(equal) / speed(row)) if equal else None,
                 "output_tokens": row.readings[-1]["tokens"],
-                "same_as_regardant_float32": rounded(agreement(row, rows[0])),
+                "same_as_regardant_float32": rounded(identical_share(row, rows[0])),
                 "readings": [rounded(one["sentences"] / one["seconds"]) for one in row.readings],
             }
         )
@@ -193,7 +193,7 @@ def speed(row: Row) -> float:
     return median(one["sentences"] / one["seconds"] for one in row.readings)
 
 
-def agreement(row: Row, other: Row) -> float:
+def identical_share(row: Row, other: Row) -> float:
     """Return the share of sentences with identical translations."""
     theirs, mine = row.readings[-1]["targets"], other.readings[-1]["targets"]
     return sum(theirs[index] == mine[index] for index in mine) / len(mine)
@@ -212,7 +212,7 @@ def times(rows: Rows, ours: str, theirs: tuple[str, ...], precision: str) -> flo
 
 
 def bars(cases: dict[str, Rows], bleu: dict[str, float]) -> Iterator[dict[str, Any]]:
-    """Yield the bars, each of equal precision. `bleu` is that of five beams by row."""
+    """Yield the bars, each of equal precision. `bleu` has the BLEU of five beams by row."""
     for case, limit, goal in ((BEAM, 3.5, 3.5), (GREEDY, 3.2, 4.0), (ALONE, 2.0, 3.0)):
         for precision in PRECISIONS:
             value = times(cases[case.name], REGARDANT, (TRANSFORMERS, AUTOCAST), precision)
@@ -239,7 +239,7 @@ def bars(cases: dict[str, Rows], bleu: dict[str, float]) -> Iterator[dict[str, A
 
 
 def start(stack: ExitStack, sentences: str, run: Path = RUN) -> tuple[dict[str, Peer], dict[str, str]]:
-    """Start all engines: those that run by label, and why others do not."""
+    """Start all engines. Return those that run by label, and the reasons why others are left out."""
     peers: dict[str, Peer] = {}
     left_out: dict[str, str] = {}
 
@@ -256,7 +256,7 @@ def start(stack: ExitStack, sentences: str, run: Path = RUN) -> tuple[dict[str, 
             name = label(engine, "bfloat16")
             try:
                 peer(name, "marian_decoding", option, library="transformers")
-            except SystemExit as reason:  # a version of transformers that cannot translate in it
+            except SystemExit as reason:  # a version of transformers that cannot translate in bfloat16
                 left_out[name] = str(reason).strip().splitlines()[-1]
                 progress(f"{name} is left out: {left_out[name]}")
     for compute_type in COMPUTE_TYPES:
@@ -271,8 +271,8 @@ def start(stack: ExitStack, sentences: str, run: Path = RUN) -> tuple[dict[str, 
 def write_sentences(
     tokenizers: Tokenizers, name: str = "sentences", most_tokens: int = MOST_TOKENS, root: Path | None = None
 ) -> tuple[Path, list[int]]:
-    """Write the tokenised sources, the shape of the model and the most tokens of a target for all engines. Return the
-    file and the lengths."""
+    """Write the tokenised sources, the shape of the model and the largest number of tokens of a target. Return the file
+    and the lengths of the sources, with EOS."""
     sources = [[*ids, EOS] for ids in tokenizers.source.encode_batch(texts("en", root))]
     LOGS.mkdir(parents=True, exist_ok=True)
     path = LOGS / f"{name}.json"
@@ -294,7 +294,7 @@ def table(result: dict[str, Any]) -> Iterator[str]:
 
 
 def rows(result: dict[str, Any]) -> Iterator[str]:
-    """Format the rows of each case, and what is left out."""
+    """Format the rows of each case, and the engines that are left out."""
     for measured in result["cases"]:
         yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>10}{'regardant':>11}{'same as':>12}"
         yield f"{'':40}{'':12}{'':10}{'/ it':>11}{'float32':>12}"

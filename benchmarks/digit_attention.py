@@ -1,10 +1,10 @@
-"""Cross-attention of a run of the recipe `spoken-sequence`, held to where each digit is spoken.
+"""Cross-attention of a run of the recipe `spoken-sequence`, compared with the time at which each digit is spoken.
 
     .venv/bin/python -m benchmarks.digit_attention RUN
 
-The share of the weight of a word that lies on frames of its own digit is the mean over heads and over all words of the
-test sequences, by teacher forcing, in the decoder layer that validation sequences choose. A frame belongs to a digit
-if any of its samples do.
+The share of a word's weight that lies on frames of its own digit is averaged over heads and over all words of the test
+sequences, by teacher forcing, in the decoder layer that is best on validation sequences. A frame belongs to a digit if
+any of its samples do.
 """
 
 import sys
@@ -22,7 +22,7 @@ KIND = "decoder.cross_attention"
 
 
 def shares(run: Run, sequences: Sequence[DigitSequence]) -> dict[str, float]:
-    """Return the share by decoder layer."""
+    """Return the share of the weight on a word's own digit, by decoder layer."""
     trained = run.trained
     generator, stride = trained.generator, trained.generator.codec.stride
     found: dict[str, list[NDArray[np.float64]]] = {place: [] for place in attention_places(trained.model)[KIND]}
@@ -44,7 +44,7 @@ def inside(weights: NDArray[np.float64], sequence: DigitSequence, stride: int) -
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Return the share in test sequences."""
+    """Return the share in test sequences, in the layer that is best on validation sequences."""
     drawn = run.config.data.sequences(run.config.seed)
     validation = shares(run, drawn["validation"])
     layer = max(validation, key=validation.__getitem__)

@@ -1,11 +1,11 @@
-"""Speed of `regardant translate` as installed, beside `--engine torch`, on test2016 of Multi30k.
+"""Speed of `regardant translate` as installed, compared with `--engine torch`, on test2016 of Multi30k.
 
     make bench-engines                        some minutes on two cores; reads Multi30k under REGARDANT_DATA
     make bench-engines BENCH="--passes 1"     a quick try, written to runs/scratch
 
-The model is that of bench-decoding, trained here unless it is there. At a pipe: whole processes translate the test
-set with five beams, less the time of a process that translates one sentence. One at a time: calls in one process.
-Passes are taken in turn. Written to benchmarks/results/engines_speed.json.
+The model is that of bench-decoding, trained here unless its run exists. At a pipe: the time of a process that
+translates the test set with five beams, minus that of a process that translates one sentence. One at a time: calls in
+one process. Passes are taken in turn. Written to benchmarks/results/engines_speed.json.
 """
 
 import subprocess
@@ -36,7 +36,7 @@ IDENTICAL = 0.99
 
 
 def at_a_pipe(engine: str, sentences: list[str]) -> tuple[float, list[str]]:
-    """Return the wall time of a process that translates sentences, and what it writes."""
+    """Return the wall time in seconds of a process that translates sentences, and the lines that it writes."""
     command = [REGARDANT, "translate", RUN, "--engine", engine, "--beam-size", str(BEAM_SIZE)]
     begun = time.perf_counter()
     ended = subprocess.run(command, input="\n".join(sentences) + "\n", check=True, capture_output=True, text=True)
@@ -44,7 +44,7 @@ def at_a_pipe(engine: str, sentences: list[str]) -> tuple[float, list[str]]:
 
 
 def one_by_one(run: regardant.Run, engine: str, sentences: list[str]) -> float:
-    """Return the seconds of calls with a sentence each."""
+    """Return the seconds of translating the sentences by one call each."""
     begun = time.perf_counter()
     for sentence in sentences:
         run.translate([sentence], engine=engine, beam_size=BEAM_SIZE)

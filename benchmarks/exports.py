@@ -1,8 +1,8 @@
-"""Exports of a translator of Multi30k beside the run, on test2016: the same answers, BLEU, size and speed.
+"""Exports of a translator of Multi30k compared with the run, on test2016: identical translations, BLEU, size and speed.
 
     make bench-exports                        some minutes on two cores; reads Multi30k under REGARDANT_DATA
 
-The model is that of bench-decoding, trained here unless it is there. Each row is what `regardant export` prints.
+The model is that of bench-decoding, trained here unless its run exists. Each row is the output of `regardant export`.
 Written to benchmarks/results/exports.json.
 """
 
@@ -21,11 +21,11 @@ from .records import Measurement, arguments
 from .workers import progress
 
 EXPORTS = (("ctranslate2", "float32"), ("ctranslate2", "int8"), ("onnx", "float32"), ("onnx", "int8"))
-"""Formats, and how they store weights."""
+"""Formats, each with the type of its stored weights."""
 
 
 def measured(run: regardant.Run, form: str, stored: str, folder: Path) -> dict[str, Any]:
-    """Export a run and return how the export compares with it."""
+    """Export a run and return the comparison of the export with the run."""
     exported = run.export(form, folder, stored, data=[multi30k.folder() / f"test2016.{one}.gz" for one in ("en", "de")])
     assert exported.parity is not None
     parity = exported.parity

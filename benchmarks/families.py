@@ -3,10 +3,10 @@
     make bench-families                          every recipe of benchmarks/families.yaml without a result: hours
     make bench-families BENCH="sst2 digits-vit"  these, with a result or without
 
-A result is of the settings of its recipes and of its part of families.yaml: where they have changed, there is none.
+A result belongs to the settings of its recipes and to its part of families.yaml: once they change, it no longer counts.
 Results are written to benchmarks/results/families, docs/results.md and the headers of recipes, each when it is
 measured. Since headers and pages are tracked files, commit before measuring more. Runs stay in runs/bench/families, and
-those of the same commit are not trained again: a measurement that was interrupted goes on. A result is marked as
+those of the same commit are not trained again, so an interrupted measurement can be resumed. A result is marked as
 `disturbed` if a training had to wait for other programs.
 """
 
@@ -37,34 +37,34 @@ from .watched import run_watched
 RUNS = ROOT / "runs" / "bench" / "families"
 
 MINUTES = "minutes"
-"""The bar of the mean wall time of a training."""
+"""Score with the mean wall time of a training in minutes, which bars may name."""
 
 PACKAGE = "package:"
-"""Start of the name of a package, where the name of a recipe may stand too."""
+"""Prefix that tells the name of a package from the name of a recipe."""
 
 
 class Model(Config):
     """A model of a family."""
 
     recipe: str | None = None
-    """The recipe, if it is not that of the family."""
+    """Recipe of the model, if it is not that of the family."""
     settings: tuple[str, ...] = ()
     """Overrides of the recipe."""
     start_from: str | None = None
-    """What the model starts from: a recipe that is trained first, once, or `package:` and the name of an installed
-    package that has a model of Hugging Face, which is imported."""
+    """Model that training starts from: a recipe, which is trained once for all seeds, or `package:` and the name of an
+    installed package with a model of Hugging Face, which is imported."""
 
 
 class Bar(Config):
-    """A limit of the mean of a score."""
+    """Limit of the mean of a score over all seeds."""
 
     score: str
     at_least: float | None = None
     at_most: float | None = None
     model: str | None = None
-    """The model that is held to the limit: the first one by default."""
+    """Model that must meet the limit; the first one by default."""
     over: str | None = None
-    """The limit is of the gain over this model."""
+    """Model whose mean is subtracted, so that the limit is of the gain over it."""
     goal: bool = False
 
     @model_validator(mode="after")
@@ -74,7 +74,7 @@ class Bar(Config):
         return self
 
     def judged(self, models: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the bar as results hold it. `models` are measured."""
+        """Return the bar as results hold it. `models` are the measured ones by name."""
         first = self.model or next(iter(models))
         value = models[first]["mean"][self.score]
         name = f"{self.score} of {first}"
@@ -89,20 +89,20 @@ class Family(Config):
     """A recipe and what its model is compared with."""
 
     scores: tuple[str, ...] = Field(min_length=1)
-    """Names in `evaluate --json`, those of nested objects with a point; models are compared by the first."""
+    """Names of scores in `evaluate --json`, nested ones joined by points; models are compared by the first."""
     test: str
-    """What is tested on."""
+    """Description of the test data, for the page."""
     models: dict[str, Model] = Field(min_length=1)
-    """By name; the first is the recipe's own."""
+    """Models by name; the first is the recipe's own."""
     bars: tuple[Bar, ...]
     seeds: int = 3
-    """The seeds 1 to this one are trained."""
+    """Number of seeds, which count from 1."""
     baselines: str | None = None
-    """A module of benchmarks.baselines."""
+    """Name of a module of benchmarks.baselines."""
     attention: str | None = None
-    """A module of benchmarks whose measure(run) gives further scores of the first model."""
+    """Name of a module of benchmarks whose measure(run) returns further scores of the first model."""
     published: str | None = None
-    """What papers report."""
+    """Scores that papers report, for the page."""
 
 
 def families() -> dict[str, Family]:
@@ -135,13 +135,13 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def unmeasured(known: Mapping[str, Family]) -> list[str]:
-    """Return the recipes without a result of today's settings."""
+    """Return the recipes without a result of their current settings."""
     results = families_page.kept()
     return [name for name, one in known.items() if results.get(name, {}).get("settings") != settings_of(name, one)]
 
 
 def settings_of(name: str, family: Family) -> str:
-    """Return a digest of all that is set for a measurement: a family and its recipes, without their comments."""
+    """Return a digest of all settings of a measurement: a family and its recipes, without their comments."""
     named = {name, *(one for model in family.models.values() for one in (model.recipe, model.start_from) if one)}
     named = {one for one in named if not one.startswith(PACKAGE)}
     set_of = [family.model_dump(), {one: document_of(one) for one in sorted(named)}]
@@ -180,12 +180,12 @@ def measure(recipe: str, family: Family, commit: str) -> dict[str, Any]:
 
 
 def is_disturbed(models: Mapping[str, Any]) -> bool:
-    """Return whether any training waited for a core as on a machine that does other work."""
+    """Return whether any training waited for a core as long as on a busy machine."""
     return any(run["waited_share"] >= BUSY for model in models.values() for run in model["runs"])
 
 
 def begin(start_from: str, run: Path, commit: str) -> None:
-    """Make the run that a model starts from."""
+    """Train or import the run that a model starts from."""
     if not start_from.startswith(PACKAGE):
         kept_or_trained([start_from], run, commit)
         return
@@ -195,7 +195,7 @@ def begin(start_from: str, run: Path, commit: str) -> None:
 
 
 def kept_or_trained(command: list[str], run: Path, commit: str) -> dict[str, Any]:
-    """Return the numbers of a run: those that an interrupted measurement left of this commit, or trained anew."""
+    """Return the numbers of a run: those kept by an interrupted measurement of this commit, or of a new training."""
     kept = run.with_suffix(".json")
     if kept.is_file() and run.is_dir() and not commit.endswith("-dirty"):
         found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
@@ -230,7 +230,7 @@ def trained(command: list[str], run: Path, options: Sequence[str] = ()) -> dict[
 
 
 def flat(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the numbers of nested objects, with the names of the objects and points before theirs."""
+    """Yield the numbers of nested objects, with names joined by points."""
     for name, value in scores.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")

@@ -38,7 +38,7 @@ def kept(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 
 
 def page(results: Mapping[str, Mapping[str, Any]], own_files: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the page, of results by recipe and of those of own files by task."""
+    """Return the page, from results by recipe and from results of a user's own files by task."""
     parts = [TOP]
     for result in results.values():
         measured = _measured(result)
@@ -56,7 +56,7 @@ def _measured(result: Mapping[str, Any]) -> str:
 
 
 def _of_own_files(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines on tasks that are given a file and nothing else."""
+    """Yield the section on tasks that are trained on a user's own file with defaults."""
     yield OWN_FILES_TOP
     named = [{**one, "bar": f"{task}: {one['bar']}"} for task, result in results.items() for one in result["bars"]]
     yield from bars.markdown(named)

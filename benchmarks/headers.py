@@ -12,11 +12,11 @@ TOYS = ("copy", "reverse")
 """Recipes that are judged by the share of exact answers."""
 
 MEASURED = ("hardware", "time", "score", "beside", "published", "commit")
-"""The words that open those lines, below `command`."""
+"""First words of the lines on a measurement, which follow the line of `command`."""
 
 NOT_MEASURED = "# Not measured yet."
 SUPERSEDED = (NOT_MEASURED, "# Measured before ")
-"""Starts of the lines that a measurement takes the place of."""
+"""Prefixes of lines that a measurement replaces."""
 
 
 def lines_of(result: dict[str, Any]) -> list[str]:
@@ -89,7 +89,7 @@ def exact_match(scores: dict[str, Any]) -> float:
 
 
 def write(result: dict[str, Any]) -> None:
-    """Put them into the recipe, in the place of what an earlier measurement said."""
+    """Write the lines of a result into its recipe, in place of those of an earlier measurement."""
     path = RECIPES / f"{result['recipe']}.yaml"
     dropped = (*_opened(MEASURED), *SUPERSEDED)
     kept = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith(dropped)]
@@ -98,7 +98,7 @@ def write(result: dict[str, Any]) -> None:
 
 
 def refer(recipe: str, family: str) -> None:
-    """Put into the recipe of another model of a family where its scores are, if it says that there are none."""
+    """Write into the recipe of another model of a family where its scores are, if it says that it is not measured."""
     path = RECIPES / f"{recipe}.yaml"
     told = f"# docs/results.md has its scores, under {family}."
     path.write_text(path.read_text(encoding="utf-8").replace(NOT_MEASURED, told), encoding="utf-8")

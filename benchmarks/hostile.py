@@ -1,6 +1,6 @@
-"""Clients that mean no good, and ends of the process, while other clients are served.
+"""Attacks on a server and terminations of its process, while other clients are served.
 
-Each trial returns what went wrong; nothing is what should.
+Each trial returns a list of faults, which should be empty.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from .clients import LOST, ask, post, server
 
 KEY = "0123456789abcdef0123456789abcdef"
 SLOW = 500
-"""Connections that send a byte now and then."""
+"""Number of connections that send a byte each second."""
 
 WITHIN = 20.0
-"""Seconds in which the server has to be rid of them: a request has 10."""
+"""Seconds within which the server must close them; a request has 10."""
 
 GAUGES = ("regardant_queue_rows", "regardant_active_requests")
 """Metrics that are 0 when no request is left."""
 
 POLL_SECONDS = 0.2
-"""Between two looks at the gauges."""
+"""Seconds between two readings of the gauges."""
 
 PATH = "/v1/translate"
 PAGE = "/look"
@@ -46,11 +46,11 @@ MALFORMED: dict[str, tuple[bytes, tuple[int, ...]]] = {
     "many beams": (b'{"texts": ["a"], "beam_size": 10000000000}', (422,)),
     "too large": (b" " * (4 * 2**20 + 1), (413,)),
 }
-"""Bodies, each with the statuses of its refusal."""
+"""Malformed bodies, each with the statuses that may refuse it."""
 
 
 def besieged(run: Path, texts: Sequence[str], seconds: float, clients: int) -> dict[str, list[str]]:
-    """Return what went wrong, by trial, while a server was attacked and others used it."""
+    """Return the faults by trial of a server that is attacked while other clients use it."""
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder) / "key"
         key.write_text(KEY, encoding="ascii")
@@ -75,7 +75,7 @@ async def _besiege(port: int, process: int, texts: Sequence[str], seconds: float
 
 
 async def _slow_loris(port: int) -> list[str]:
-    """Open many connections that send a byte each second. All must be closed by the server."""
+    """Open SLOW connections that send a byte each second. Return a fault if the server has not closed all in time."""
     opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(SLOW)]
     for _, writer in opened:
         writer.write(f"POST {PATH} HTTP/1.1\r\nhost: localhost:{port}\r\nx: ".encode())
@@ -142,7 +142,7 @@ async def _disconnects(port: int, seconds: float) -> None:
 
 
 def left_over(port: int, within: float = WITHIN) -> list[str]:
-    """Return a fault for each of the GAUGES that has not reached 0 within so many seconds in which no client asks."""
+    """Return a fault for each of the GAUGES that is missing or not 0 after `within` seconds without requests."""
     end = time.monotonic() + within
     while (wrong := _not_zero(port)) and time.monotonic() < end:
         time.sleep(POLL_SECONDS)
@@ -150,7 +150,7 @@ def left_over(port: int, within: float = WITHIN) -> list[str]:
 
 
 def _not_zero(port: int) -> list[str]:
-    """Return what is wrong with the GAUGES of a server: values other than 0, and gauges that it does not have."""
+    """Return the faults of the GAUGES of a server: values other than 0, and missing gauges."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", "/metrics", headers={"host": f"localhost:{port}", "authorization": f"Bearer {KEY}"})
     text = connection.getresponse().read().decode()
@@ -163,7 +163,7 @@ def _not_zero(port: int) -> list[str]:
 
 
 def ended_under_load(run: Path, texts: Sequence[str], clients: int) -> dict[str, list[str]]:
-    """Return what went wrong when a server under load was told to end, and when it was killed and started again."""
+    """Return the faults of a server that is terminated under load, and of one that is killed and started again."""
     found: dict[str, list[str]] = {}
     with server(run) as (process, port):
 

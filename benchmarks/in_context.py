@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.in_context runs/in-context
 
 A prompt is examples of a function and a letter, `a3 c7 a`. Functions of the first kind are drawn as those of training,
-which know no rule: the digit of a letter can be known only if the letter is among the examples. Those of the second
+which have no rule: the digit of a letter can be known only if the letter is among the examples. Those of the second
 kind have a rule that no line of the training text has, the place of the letter in the alphabet plus a number; the
 letter asked for is none of the examples. One example is enough for a reader who guesses the rule.
 """
@@ -22,10 +22,10 @@ from regardant.run import Run, load
 from .records import Measurement, arguments
 
 SHOTS = (0, 1, 2, 4, 8)
-"""Numbers of examples."""
+"""Numbers of examples in a prompt."""
 
 PROMPTS = 1000
-"""Prompts of each number of examples."""
+"""Number of prompts for each number of examples."""
 
 
 class Prompt(NamedTuple):
@@ -34,7 +34,7 @@ class Prompt(NamedTuple):
     text: str
     answer: str
     known: bool
-    """Whether the letter asked for is among the examples."""
+    """True if the letter asked for is among the examples."""
 
 
 def of_training(config: InContextConfig, random: Random, shots: int) -> Prompt:
@@ -69,7 +69,7 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def by_shots(run: Run) -> list[dict[str, Any]]:
-    """Return the accuracies of each number of examples, beside the best possible."""
+    """Return the accuracies after each number of examples, with the best possible accuracy."""
     config, random, rows = run.config.data, Random("prompts"), []
     for shots in SHOTS:
         drawn = [of_training(config, random, shots) for _ in range(PROMPTS)]

@@ -1,4 +1,4 @@
-"""Trainings that are killed at random moments, and end bit-equal to those that are not."""
+"""Trainings that are killed at random moments, and must end bit-equal to those that are not."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ UPDATES = 120
 OFTEN = "training.checkpoint_minutes=1e-9"
 
 EARLY = 3
-"""One kill of so many comes at any time, most likely in the start; the others while updates are made."""
+"""One kill in EARLY comes at any time, most likely during start-up; the others come while updates are made."""
 
 PATIENCE = 300.0
 """Seconds after which a training is given up."""
@@ -66,5 +66,5 @@ def _newest(folder: Path) -> str:
 
 
 def _update(folder: Path) -> int:
-    """Return the update of the newest checkpoint. 0: there is none."""
+    """Return the update of the newest checkpoint, or 0 if there is none."""
     return int("0" + "".join(filter(str.isdecimal, _newest(folder))))

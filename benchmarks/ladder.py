@@ -1,4 +1,4 @@
-"""Mechanisms of attention on one corpus: the recipes `ladder/*` with one budget, compared and held to bars.
+"""Mechanisms of attention on one corpus: the recipes `ladder/*` with equal budgets, compared and judged by bars.
 
     make ladder                                   all: two and a half hours on two cores, an hour of equal updates
     make ladder RUNG="gru-fixed transformer@2000" these alone, the second for 2,000 updates

@@ -4,8 +4,8 @@
     make ladder-demo RUNG="gru-fixed transformer"    these alone
 
 Runs are kept in runs/ladder-demo; a run that is finished is not trained again, so an interrupted ladder can be
-continued. The comparison of all is runs/ladder-demo/comparison.html. Minutes are not a measurement: they are written to
-no result.
+continued. The comparison of all is runs/ladder-demo/comparison.html. Two minutes are too short for a measurement, so no
+result is written.
 """
 
 import argparse

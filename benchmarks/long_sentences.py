@@ -3,8 +3,8 @@
     make bench-long                          35 minutes on two cores; reads Multi30k under REGARDANT_DATA
     make bench-long BENCH="--passes 1"       a quick try, written to runs/scratch
 
-The shape is that of bench-training, and the layout of the translated model that of bench-decoding; it is trained here
-and kept in runs/bench-long. Ratios are between rows of equal precision, passes are taken in turn, and all programs have
+The shape is that of bench-training. The model that translates has the layout of bench-decoding; it is trained here and
+kept in runs/bench-long. Ratios are between rows of equal precision, passes are taken in turn, and all programs have
 the same allocator settings. Written to benchmarks/results/long_speed.json.
 """
 

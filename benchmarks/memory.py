@@ -1,4 +1,4 @@
-"""Memory of a training as `plan` predicts it, against what is measured.
+"""Memory of a training: the prediction of `plan` compared with the measurement.
 
     make bench-memory
     make bench-memory BENCH="demo multi30k-en-de"    these recipes alone, written to runs/scratch
@@ -21,7 +21,7 @@ from .bars import bar, conclude, lines, rounded
 from .records import REGARDANT, ROOT, Measurement, arguments
 
 RECIPES = ["demo", "reverse", "multi30k-en-de", "ladder/gru-bahdanau", "shakespeare"]
-"""Small and large vocabularies, a recurrent model, a decoder alone."""
+"""Small and large vocabularies, a recurrent model, a decoder-only model."""
 
 SHORT = {"max_minutes": "null", "max_updates": 200, "validate_every": 60}
 """Training fields in place of the recipe's. Memory grows by up to a third over thousands of updates."""

@@ -1,5 +1,5 @@
-"""Training speed of models of one stack beside transformers: language models at two contexts, BERT and ViT. Language
-models also beside litgpt, and beside nanoGPT where a checkout of it is given.
+"""Training speed of single-stack models compared with transformers: language models at two contexts, BERT and ViT.
+Language models are also compared with litgpt, and with nanoGPT if a checkout of it is given.
 
     make bench-models NANOGPT=/path/to/nanoGPT    some 14 minutes on two cores
     make bench-models BENCH="--passes 1"          a quick try, written to runs/scratch
@@ -40,10 +40,10 @@ SHAPES: dict[str, dict[str, Any]] = {
         **{"d_model": 192, "num_layers": 6, "d_ff": 768, "dropout": 0.0},
     },
 }
-"""Models by name: sizes, and rows of `length` elements of a batch."""
+"""Models by name: their sizes, and a batch of `rows` sequences of `length` elements."""
 
 LEAST = {name: 1.3 if name.startswith("GPT-2") else 1.2 for name in SHAPES}
-"""Bars: times the speed of the fastest other library in equal precision."""
+"""Least ratio of Regardant's speed to that of the fastest other library, in equal precision."""
 
 
 def measure(name: str, passes: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Multi30k's raw English and German for the benchmarks, tokenised by the product."""
+"""Multi30k's raw English and German for the benchmarks, tokenised by Regardant."""
 
 import gzip
 import os
@@ -17,11 +17,11 @@ from .shared_batches import BATCH_TOKENS, BATCHES, SHAPE, bucketed, spread, trai
 from .workers import progress
 
 DEV_LINES = 10
-"""Of the text that a trainer wants to have, and never gets to."""
+"""Lines of the validation text, which a trainer requires and never reaches."""
 
 
 def folder() -> Path:
-    """Where the text is."""
+    """Return the folder of the text. Exits if REGARDANT_DATA is not set."""
     if "REGARDANT_DATA" not in os.environ:
         sys.exit("this benchmark reads Multi30k: set REGARDANT_DATA to the folder that holds multi30k")
     return Path(os.environ["REGARDANT_DATA"]) / "multi30k"
@@ -34,7 +34,7 @@ def lines(name: str, root: Path | None = None) -> list[str]:
 
 
 def settings(root: Path | None = None) -> list[str]:
-    """How the recipe `translation` is told of it: as arguments of --set. `root` is a folder with files of its names."""
+    """Return overrides of the recipe `translation`, as of --set. `root` is another folder with files of these names."""
     return [
         f"data.root={root or folder()}",
         "data.source=train.en.gz",
@@ -48,7 +48,7 @@ def settings(root: Path | None = None) -> list[str]:
 def write_batches(
     path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int = BATCH_TOKENS, root: Path | None = None
 ) -> dict[str, Any]:
-    """Write the batches that are timed, and beside them the whole text in numbers; what they are, for the record.
+    """Write the batches that are timed, and beside them the whole text as ids. Return a description of the batches.
 
     `root` is a folder with other text under the same names.
     """
@@ -79,7 +79,7 @@ def write_batches(
 
 
 def write_text(folder: Path, corpus: TextCorpus) -> None:
-    """train.en and train.de with tokens as numbers between spaces, and a few lines of them as dev.en and dev.de."""
+    """Write train.en and train.de with ids between spaces, and their first lines as dev.en and dev.de."""
     folder.mkdir(exist_ok=True)
     whole: PairBatch = corpus.train.batch(range(len(corpus.train)))
     for language, block in (("en", whole.source), ("de", whole.target)):

@@ -1,14 +1,14 @@
-"""Files of a user's own, and nothing else: how near `regardant train TASK --set data.source=FILE` comes to the recipes.
+"""Files of a user's own with defaults alone: `regardant train TASK --set data.source=FILE` compared with the recipes.
 
     make bench-own-files                         all six tasks: five minutes
     make bench-own-files BENCH="classification"
 
 Files of the recipes' data are written into runs/bench/own-files as a user would have them. The model trains with all
 settings at their defaults and is tested on the recipe's test items; the recipe's mean is that of
-benchmarks/results/families, so `make bench-families` comes first. Where minutes are chosen the training ends by the
-clock, whatever was planned: so the updates made are compared with those announced, and the announced seconds with the
-wall time of the whole command. The bar "error of the N seconds announced" of earlier results is of the seconds of
-training alone. The result is benchmarks/results/own-files/TASK.json, and the end of docs/results.md.
+benchmarks/results/families, so `make bench-families` comes first. If the budget is chosen in minutes, training ends
+by the clock, whatever was planned: so the updates made are compared with those announced, and the announced seconds
+with the wall time of the whole command. The bar "error of the N seconds announced" of earlier results is of the seconds
+of training alone. The result is benchmarks/results/own-files/TASK.json, and the end of docs/results.md.
 """
 
 import csv
@@ -53,12 +53,12 @@ class Task:
     recipe: str
     score: str
     make: Callable[[Path, Path], Made]
-    """Write the files into the second folder from the data in the first."""
+    """Function that writes the files into the second folder from the data in the first."""
     lower_is_better: bool = False
 
 
 def texts(data: Path, folder: Path) -> Made:
-    """Tables of film reviews with names of columns."""
+    """Write tables of film reviews with column names."""
     for name in ("train", "dev"):
         rows = (line.rsplit("\t", 1) for line in read_lines(data / "sst2" / f"{name}.tsv"))
         write_table(folder / f"{name}.csv", [("review", "sentiment"), *rows])
@@ -66,21 +66,21 @@ def texts(data: Path, folder: Path) -> Made:
 
 
 def words(data: Path, folder: Path) -> Made:
-    """Treebanks."""
+    """Write the treebanks, decompressed."""
     for name in ("train", "dev"):
         unpack(data / "ud_english_ewt" / f"{name}.conllu.gz", folder / f"{name}.conllu")
     return [f"data.source={folder / 'train.conllu'}"], ["--data", str(folder / "dev.conllu")]
 
 
 def series(data: Path, folder: Path) -> Made:
-    """Return the table of the recipe. Its splits are set, since values are scaled by those of the training rows."""
+    """Write the table of the recipe. Its splits are set, since values are scaled by those of the training rows."""
     unpack(data / "etth1" / "ETTh1.csv.gz", folder / "series.csv")
     splits = ["data.train=8640", "data.validation=2880", "data.test=2880"]
     return [f"data.source={folder / 'series.csv'}", *splits], []
 
 
 def images(_: Path, folder: Path) -> Made:
-    """Folders of PNG files of digits."""
+    """Write folders of PNG files of digits."""
     import numpy as np
     from PIL import Image
 
@@ -96,7 +96,7 @@ def images(_: Path, folder: Path) -> Made:
 
 
 def recordings(data: Path, folder: Path) -> Made:
-    """Folders of WAV files of digits; those with the indices 5 to 9 are tested on, as in the recipe."""
+    """Write folders of WAV files of digits; those with the indices 5 to 9 are the test set, as in the recipe."""
     with zipfile.ZipFile(data / "free_spoken_digits" / "train.zip") as archive:
         for name in archive.namelist():
             if name.endswith(".wav"):
@@ -108,7 +108,7 @@ def recordings(data: Path, folder: Path) -> Made:
 
 
 def graph(data: Path, folder: Path) -> Made:
-    """Two tables."""
+    """Write the tables of nodes and edges."""
     for name, file in (("nodes", "nodes.tsv.gz"), ("edges", "edges.tsv")):
         write_table(folder / f"{name}.csv", (row.split("\t") for row in read_lines(data / "cora" / file)))
     return [f"data.nodes={folder / 'nodes.csv'}", f"data.edges={folder / 'edges.csv'}"], []
@@ -146,7 +146,7 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def measure(name: str, data: Path) -> dict[str, Any]:
-    """Train on files alone, and hold the score to the recipe's and updates and time to those announced."""
+    """Train on files alone. Compare the score with the recipe's, and updates and time with those announced."""
     task, folder = TASKS[name], FILES / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -179,13 +179,13 @@ def bars_of(task: Task, tuned: float, found: dict[str, Any]) -> list[dict[str, A
 
 
 def write_table(path: Path, rows: Iterable[Sequence[str]]) -> None:
-    """Write a table with commas."""
+    """Write rows as a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(rows)
 
 
 def unpack(source: Path, target: Path) -> None:
-    """Write the content of a .gz file."""
+    """Write the decompressed content of a .gz file."""
     with gzip.open(source, "rb") as packed, target.open("wb") as file:
         shutil.copyfileobj(packed, file)
 

@@ -2,7 +2,7 @@
 
     make bench-pages
 
-Chromium without a window, on this machine. Written to benchmarks/results/pages.json.
+Headless Chromium on this machine. Written to benchmarks/results/pages.json.
 """
 
 import re
@@ -37,7 +37,7 @@ PAINT_SECONDS, LOOK_SECONDS = 1.0, 1.0
 FIRST_PAINT = """() => new Promise((resolve) => new PerformanceObserver((list) => {
     for (const paint of list.getEntriesByName("first-contentful-paint")) resolve(paint.startTime);
 }).observe({type: "paint", buffered: true}))"""
-"""The milliseconds of the first paint, which the browser may note some time later."""
+"""JavaScript with the milliseconds to the first paint, which the browser may report some time later."""
 
 
 def chromium() -> str | None:
@@ -47,7 +47,7 @@ def chromium() -> str | None:
 
 def start_studio(*folders: Path) -> tuple[subprocess.Popen[str], str]:
     """Start the studio with runs on a free port, in a process group of its own. Return the process and the address that
-    it prints. Raises RuntimeError with what it says if it does not start."""
+    it prints. Raises RuntimeError with its output if it does not start."""
     command = [sys.executable, "-m", "regardant", "studio", "--port", "0", *map(str, folders)]
     program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert program.stderr is not None
@@ -110,7 +110,7 @@ def measured(program: str, served: str) -> dict[str, list[float]]:
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         large = large_picture(Path(folder))
-        for number in range(1 + REPEATS):  # the first time, the program reads its own files
+        for number in range(1 + REPEATS):  # the first is the warm-up: the browser reads its own files
             taken = {page: painted(browser, f"{served}{page}") for page in PAGES}
             taken |= {LOOK: looked_at(browser, served), PICTURE: drawn(browser, large)}
             if number:

@@ -1,4 +1,4 @@
-"""Preparing a million sentence pairs: cleaning, learning a vocabulary and tokenising, beside `tokenizers` alone.
+"""Preparing a million sentence pairs (cleaning, learning a vocabulary, tokenising), compared with `tokenizers` alone.
 
     make bench-preparing
     make bench-preparing BENCH="--pairs 50000"        a quick try, written to runs/scratch
@@ -92,7 +92,7 @@ def library_alone(folder: Path) -> int:
 
 
 def _timed(library: str, folder: Path) -> dict[str, Any]:
-    """Time one of both in a process of its own."""
+    """Time Regardant or the library alone in a process of its own."""
     with TemporaryDirectory() as name:
         command = [sys.executable, "-m", "benchmarks.preparing", "--worker", library, str(folder), name]
         said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout

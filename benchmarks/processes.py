@@ -1,4 +1,4 @@
-"""Updates a second of one process and of several, by the width of the model, and what a plan says of several: whole
+"""Updates a second of one process and of several, by the width of the model, and the plan's error for several: whole
 trainings, in turn.
 
     make bench-processes
@@ -28,7 +28,7 @@ WIDTHS = {128: 150, 256: 60, 512: 30}
 PASSES = 3
 STRATEGIES = get_args(Strategy)
 PLANNED = 256
-"""Width of the model that each strategy shares, and that is planned."""
+"""Width of the model that is trained and planned with each strategy."""
 SPEED_OFF_BY = 0.25
 """Largest relative difference between the speed of a plan and that measured."""
 
@@ -43,7 +43,7 @@ SAME = [
 
 
 def measured(width: int, processes: int, strategy: str) -> dict[str, float]:
-    """Return speed and memory of one training, as planned and as made.
+    """Return speed and memory of one training, as planned and as measured.
 
     Speed is of the updates after the first ten, in which the other processes start.
     """
@@ -68,7 +68,7 @@ def measured(width: int, processes: int, strategy: str) -> dict[str, float]:
 
 
 def bars(found: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the bars of what was planned for several processes, by strategy."""
+    """Yield the bars of the plan's errors for several processes, by strategy."""
     for strategy, one in found.items():
         for name, said, limit in (("memory_bytes", "memory", OFF_BY), ("tokens_per_second", "speed", SPEED_OFF_BY)):
             off = abs(one[f"planned_{name}"] / one[name] - 1)

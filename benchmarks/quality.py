@@ -1,12 +1,12 @@
-"""BLEU after 5, 10, 20 and 40 minutes of training: Regardant beside JoeyNMT and transformers' Trainer.
+"""BLEU after 5, 10, 20 and 40 minutes of training: Regardant, JoeyNMT and transformers' Trainer.
 
     make bench-quality                           some three hours on two cores; reads Multi30k under REGARDANT_DATA
     make bench-quality BENCH="JoeyNMT"           one of the three; the others keep what they had
 
-Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. Regardant is trained for each time,
-since its schedule follows its budget; the others are trained once, and their clock stops while they translate. All
-trainers are as they come: JoeyNMT in float32, which is all it has on a CPU, transformers in bfloat16, and Regardant in
-what it chooses. Written to benchmarks/results/quality.json, with a figure; each system with the machine and the commit
+Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. Regardant is trained anew for each
+budget, since its schedule follows the budget; the others are trained once, and their clock stops while they translate.
+All trainers run unchanged: JoeyNMT in float32, its only precision on a CPU, transformers in bfloat16, and Regardant in
+its own choice. Written to benchmarks/results/quality.json, with a figure; each system with the machine and the commit
 that it was measured at.
 """
 
@@ -38,14 +38,14 @@ PEERS = {"dropout": 0.3, "learning_rate": 1e-3, "warmup_steps": 300, "most_token
 REGARDANT, JOEYNMT, TRAINER = "Regardant", "JoeyNMT", "transformers"
 
 Points = list[dict[str, Any]]
-"""Minutes, BLEU and more of each time."""
+"""Minutes and BLEU at each budget; for peers, the updates, too."""
 
 Systems = dict[str, dict[str, Any]]
-"""What is kept of each system: its points, and the machine and the commit that they were measured at."""
+"""Result of each system: its points, and the machine and the commit that they were measured at."""
 
 
 def regardant(minutes: tuple[float, ...]) -> Points:
-    """Train and evaluate our recipe for each time."""
+    """Train and evaluate our recipe for each budget in minutes."""
     found = []
     for budget in minutes:
         run = FOLDER / f"minutes-{budget}"
@@ -60,7 +60,7 @@ def regardant(minutes: tuple[float, ...]) -> Points:
 
 
 def write_text() -> tuple[Path, Callable[[list[list[int]]], float]]:
-    """Write what peers read, tokenised as our run is. Return the file, and what scores translations in ids."""
+    """Write the text for peers, tokenised as in our run. Return the file, and a function from ids to BLEU."""
     run = FOLDER / "vocabulary"
     if not (run / "model.safetensors").is_file():
         subprocess.run([COMMAND, "train", RECIPE, "--out", run, "--set", "training.max_minutes=0.2"], check=True)
@@ -94,7 +94,7 @@ def write_text() -> tuple[Path, Callable[[list[list[int]]], float]]:
 
 
 def peer(name: str, program: str, library: str, minutes: tuple[float, ...]) -> Points:
-    """Train a peer once, and score what it translates at each time."""
+    """Train a peer once, and score its translations after each number of minutes."""
     path, score = write_text()
     found = []
     given = [str(path), str(FOLDER / library)]
@@ -114,7 +114,7 @@ SYSTEMS: dict[str, Callable[[tuple[float, ...]], Points]] = {
 
 
 def bars(systems: Systems) -> Iterator[dict[str, Any]]:
-    """Yield a bar for each time: our BLEU over the best of the others."""
+    """Yield a bar for each budget: our BLEU over the best of the others."""
     for number, budget in enumerate(MINUTES):
         scores = {name: one["points"][number]["bleu"] for name, one in systems.items()}
         over = scores[REGARDANT] - max(score for name, score in scores.items() if name != REGARDANT)
@@ -137,7 +137,7 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def keep(systems: Systems, measurement: Measurement) -> None:
-    """Write what is measured so far; with all systems, judge and draw it."""
+    """Write the result so far; once it has all systems, judge and draw it."""
     result: dict[str, Any] = {"command": "make bench-quality", "peers": PEERS, "shape": SHAPE, "systems": systems}
     if set(systems) < set(SYSTEMS):
         measurement.keep("quality", result)

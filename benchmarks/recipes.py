@@ -37,11 +37,11 @@ class Asked:
     recipe: str
     seed: int = 1
     updates: int | None = None
-    """Budget in place of the recipe's."""
+    """Number of updates in place of the recipe's budget."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return what RECIPE, RECIPE@UPDATES or RECIPE:SEED names."""
+        """Return the training that RECIPE[@UPDATES][:SEED] names."""
         named, _, seed = text.partition(":")
         recipe, _, updates = named.partition("@")
         return cls(recipe, int(seed or 1), int(updates) if updates else None)
@@ -55,7 +55,7 @@ class Asked:
 
     @property
     def run(self) -> Path:
-        """The run folder."""
+        """Folder of the run."""
         return ROOT / "runs" / "bench" / self.name
 
     def commands(self) -> tuple[list[str], list[str]]:
@@ -105,7 +105,7 @@ def measure(asked: Asked, measurement: Measurement) -> None:
 
 
 def timed(command: list[str]) -> float:
-    """Run a command of `regardant` and return its wall time."""
+    """Run a command of `regardant` and return its wall time in seconds."""
     start = time.perf_counter()
     subprocess.run([REGARDANT, *command], check=True)
     return time.perf_counter() - start

@@ -99,7 +99,7 @@ def machine() -> dict[str, Any]:
 
     listed = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     core = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in listed)}
-    # One name may stand for processors of which one multiplies twice as fast as the other.
+    # Processors with one name may differ: one may multiply twice as fast as another.
     kind = "".join(f", {name.removeprefix('cpu ')} {core[name]}" for name in ("cpu family", "model") if name in core)
     return {
         "cpu": core.get("model name", platform.processor()) + kind,

@@ -1,9 +1,9 @@
-"""Training of a recurrent translator with attention beside JoeyNMT's, of one shape, on the same batches.
+"""Training speed of a recurrent translator with attention compared with JoeyNMT's of equal shape, on the same batches.
 
     make bench-recurrent                         two minutes on two cores; reads Multi30k under REGARDANT_DATA
     make bench-recurrent BENCH="--passes 1"      a quick try, written to runs/scratch
 
-An LSTM of both directions reads, an LSTM with Luong's attention and input feeding writes; JoeyNMT's are `nn.LSTM`.
+A bidirectional LSTM encodes, an LSTM with Luong's attention and input feeding decodes; JoeyNMT's are `nn.LSTM`.
 Ratios are between rows of equal precision, passes are taken in turn, and all programs have the same allocator settings.
 Written to benchmarks/results/recurrent_speed.json.
 """

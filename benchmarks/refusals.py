@@ -1,8 +1,8 @@
 """A full disk, a read-only one, and two trainings in one folder, at every phase of a training.
 
-Each trial ends in one line, and nothing is lost: the training goes on afterwards and ends bit-equal to an undisturbed
-one. Disks are file systems in memory, which need the right to mount: `main` runs in a namespace of its own, where the
-kernel gives it to everybody.
+Each trial ends in one line, and nothing is lost: the training is resumed afterwards and ends bit-equal to an
+undisturbed one. Disks are file systems in memory, which need the right to mount: `main` runs in a namespace of its own,
+where the kernel gives this right to everybody.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ PHASES: dict[str, Callable[[Path], bool]] = {
     "checkpoint": lambda folder: any(folder.glob("checkpoints/*")),
     "validation": lambda folder: (folder / "model.safetensors").is_file(),
 }
-"""Phases of a training, each with what has happened in its folder when it begins."""
+"""Phases of a training, each with a test on the run folder that is true once the phase has begun."""
 
 OFTEN = "training.checkpoint_minutes=1e-9"
 
@@ -59,8 +59,8 @@ def two_at_once(folder: Path, whole: Path) -> dict[str, bool]:
 
 
 def full_disk(folder: Path, whole: Path) -> dict[str, bool]:
-    """Return for each size of a disk whether a training that fills it ends in a line, and goes on bit-equal when there
-    is room."""
+    """Return for each size of a disk whether a training that fills it ends in a line, and is resumed bit-equal when
+    there is room."""
     needed = sum(path.stat().st_size for path in whole.rglob("*") if path.is_file())
     found = {}
     for share in SHARES:
@@ -98,7 +98,7 @@ def _contents(folder: Path) -> dict[Path, bytes]:
 
 @contextlib.contextmanager
 def _disk(folder: Path, size: int) -> Iterator[tuple[Path, Callable[[int], None]]]:
-    """Mount a file system of a size in bytes. Give its folder, and what changes the size."""
+    """Mount a file system of a size in bytes. Yield its folder, and a function that changes the size."""
     folder.mkdir(exist_ok=True)
     _run("mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder))
     try:
@@ -122,7 +122,7 @@ def _run(*words: str) -> None:
 
 
 def refusals(folder: Path) -> dict[str, dict[str, bool] | None]:
-    """Make all trials in processes of their own. None: this kernel lets nobody mount."""
+    """Run all trials and return their outcomes by name; None for those that mount if the kernel does not allow it."""
     folder.mkdir(parents=True, exist_ok=True)
     done = quietly(command("toy", folder / "whole", 40, OFTEN))
     assert done.returncode == 0, done.stderr

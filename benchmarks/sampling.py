@@ -1,4 +1,4 @@
-"""Sampling from a language model beside transformers: one text and sixteen, each with its cache.
+"""Sampling speed of a language model compared with transformers: one text and sixteen, each library with its cache.
 
     make bench-sampling                          two minutes on two cores
     make bench-sampling BENCH="--passes 1"       a quick try, written to runs/scratch
@@ -23,11 +23,11 @@ FOLDER = ROOT / "runs" / "bench-sampling"
 PASSES = 7
 MODEL = "GPT-2, context 256"
 TOKENS, WARM_UP = 200, 20
-"""Tokens written of each text, and in the pass that is not timed."""
+"""Numbers of tokens sampled for each text in a timed pass, and in the warm-up."""
 CASES = {"one text": 1, "16 texts": 16}
 """Number of texts at once, by case."""
 LEAST = 2.0
-"""Bar: times the speed of transformers in equal precision."""
+"""Least ratio of Regardant's speed to that of transformers, in equal precision."""
 
 
 def measure(passes: int) -> tuple[dict[str, Any], dict[str, str]]:

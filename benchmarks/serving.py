@@ -1,5 +1,5 @@
-"""A server under many clients: seconds to an answer, answers a second, statuses and memory, beside batches of one text;
-and under attack.
+"""A server under many clients: seconds to an answer, answers a second, statuses and memory, compared with batches of
+one text; and a server under attack.
 
     make bench-serving
     make bench-serving BENCH="--seconds 20 --clients 50 --run runs/demo"    a quick try, written to runs/scratch
@@ -44,7 +44,7 @@ SERVERS = {
 
 TIMES_ONE, TIMES_MEMORY, PAGE = 3.0, 1.05, 0.1
 """Least answers a second in batches, times those in batches of one. Most memory in the last part, times the second.
-Most seconds to a page that needs no model, of 99 in 100."""
+Largest 99th percentile of the seconds to a page that needs no model."""
 
 PROMISED = {"200", "429", "503"}
 """Statuses that clients may see."""
@@ -114,7 +114,7 @@ def trained() -> Path:
 
 
 def sentences(run: Path) -> list[str]:
-    """Return source sentences of a run's validation data."""
+    """Return up to SENTENCES source sentences of a run's validation data."""
     import regardant
 
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ def sentences(run: Path) -> list[str]:
 
 
 def measured(run: Path, texts: Sequence[str], options: Sequence[str], asked: Any) -> dict[str, Any]:
-    """Return what the clients of a server saw."""
+    """Return the measurements of the clients of a server."""
     with server(run, options) as (process, port):
         asyncio.run(ask(port, texts, min(5.0, asked.seconds), asked.clients, process.pid))  # warm up
         seen = asyncio.run(ask(port, texts, asked.seconds, asked.clients, process.pid, page="/openapi.json"))

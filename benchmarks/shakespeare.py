@@ -51,8 +51,8 @@ SETTINGS = {
 """The options of nanoGPT's README for a CPU."""
 
 RECIPE, WITH_ITS_SETTINGS = "shakespeare", "shakespeare-nanogpt"
-"""Recipes: the fastest way to nanoGPT's loss; nanoGPT's shape, optimizer, schedule and number of updates. The second
-differs from nanoGPT in initial weights, biases, which weights decay, and the order of its windows."""
+"""Recipes: one that reaches nanoGPT's loss fastest; one with nanoGPT's shape, optimizer, schedule and updates. The
+second differs from nanoGPT in initial weights, biases, which weights decay, and the order of its windows."""
 
 ALIKE = "regardant, nanoGPT's settings"
 
@@ -107,7 +107,7 @@ def nanogpt(checkout: Path, *program: str | Path) -> dict[str, float]:
 
 
 def ours(recipe: str, name: str, fields: list[str]) -> dict[str, float]:
-    """Run a recipe. Return the same numbers."""
+    """Train and evaluate a recipe. Return the numbers that `nanogpt` returns."""
     run = FOLDER / name
     shutil.rmtree(run, ignore_errors=True)
     given = [argument for field in fields for argument in ("--set", field)]

@@ -1,4 +1,4 @@
-"""Benchmarks that time engines in turn: their options, how their tables end, and how they finish."""
+"""Benchmarks that time engines in turn: their options, the last lines of their tables, and their results."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -29,7 +29,7 @@ COMMANDS: dict[str, list[str | Path]] = {
 
 
 def seconds_of(command: list[str | Path], status: int) -> float:
-    """Return the wall time of a command. Raises RuntimeError if it ends with another status."""
+    """Return the wall time of a command in seconds. Raises RuntimeError if it ends with another status."""
     start = time.perf_counter()
     ended = subprocess.run(command, capture_output=True).returncode
     if ended != status:
@@ -38,7 +38,7 @@ def seconds_of(command: list[str | Path], status: int) -> float:
 
 
 def train_demo() -> None:
-    """Train the demo, some minutes, unless an earlier measurement did. An untrained one would answer without end."""
+    """Train the demo, some minutes, unless its run exists. An untrained model would rarely end a translation."""
     if not (RUN / "model.safetensors").is_file():
         subprocess.run([REGARDANT, "train", "demo", "--out", RUN], check=True)
 

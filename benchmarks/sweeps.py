@@ -29,7 +29,7 @@ SWEEPS: dict[str, tuple[list[str], float]] = {
 
 
 def measure(name: str) -> dict[str, Any]:
-    """Run a sweep in a new folder; return what it says, and the bar of its time."""
+    """Run a sweep in a new folder; return its output and the bar of its time."""
     command, minutes = SWEEPS[name]
     out = RUNS / name
     shutil.rmtree(out, ignore_errors=True)

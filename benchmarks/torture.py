@@ -1,4 +1,4 @@
-"""What a run survives: damage to every file, kills, a full disk, a disk that cannot be written, two trainings at once.
+"""Robustness of a run: damage to every file, kills, a full disk, a disk that cannot be written, two trainings at once.
 
     make torture
     make torture BENCH="--flips 20 --edits 5 --kills 2"    a quick try, written to runs/scratch
@@ -40,7 +40,7 @@ MOST_GB, MOST_SECONDS, MOST_MINUTES = 1.5, 10.0, 30.0
 """Bars of a damaged run's memory and answer, and of all trials."""
 
 HANGS = 120.0
-"""Seconds after which an answer never comes: the process is ended, and where it was is printed."""
+"""Seconds after which a trial counts as hanging: its stack is printed, and the process ends."""
 
 AT_A_TIME = 2
 
@@ -50,13 +50,13 @@ FLIPS, EDITS, KILLS = 200, 50, 10
 
 @dataclass
 class Ends:
-    """How the damages of one file ended."""
+    """Outcomes of the damages of one file."""
 
     counts: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    """Longest time to an answer."""
+    """Longest time to an outcome, in seconds."""
     gigabytes: float = 0.0
-    """Most memory of the process."""
+    """Peak resident memory of the process, in GB."""
     wrong: list[str] = field(default_factory=list)
     """Damages that were neither refused by name nor harmless."""
 
@@ -65,7 +65,7 @@ class Ends:
 
 
 def damage(model: str, folder: Path, flips_each: int, edits_each: int) -> dict[str, Any]:
-    """Return how the damages of each file of a run ended."""
+    """Return the outcomes of the damages of each file of a run."""
     import torch
 
     torch.set_num_threads(1)
@@ -106,7 +106,7 @@ def _forget_peak() -> None:
 
 
 def _peak() -> float:
-    """Return the most resident memory of this process in GB since it was forgotten."""
+    """Return the peak resident memory of this process in GB since its peak was reset."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) * 1024 / 1e9  # type: ignore[index]
 

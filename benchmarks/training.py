@@ -1,4 +1,4 @@
-"""Training speed of models of one shape on the same batches: Regardant beside other libraries.
+"""Training speed of models of one shape on the same batches: Regardant compared with other libraries.
 
     make bench-training                          under half an hour on two cores; reads Multi30k under REGARDANT_DATA
     make bench-training BENCH="--passes 1"       a quick try, written to runs/scratch
@@ -57,7 +57,7 @@ ALLOCATORS: dict[str, Mapping[str, str]] = {
     "as it comes": {},
     "same allocator settings": KEEP_FREED_MEMORY,
 }
-"""Variables of every program."""
+"""Environment variables of every program, by setting of the allocator."""
 
 Speeds = dict[str, dict[str, float]]
 """Target tokens a second by contender and precision."""

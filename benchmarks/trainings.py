@@ -1,4 +1,4 @@
-"""Small trainings of five recipes that need no data, as commands, for trials in which they are killed or refused."""
+"""Small trainings of recipes that need no data, as commands, for trials in which they are killed or refused."""
 
 import subprocess
 import sys
@@ -49,7 +49,7 @@ def command(model: str, folder: Path, updates: int = 40, *overrides: str) -> lis
 
 
 def quietly(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command to its end and capture its output."""
     return subprocess.run(words, capture_output=True, text=True, **options)
 
 

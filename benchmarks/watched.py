@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 POLL_SECONDS = 1.0
-"""Between two looks at a command."""
+"""Seconds between two checks of a command."""
 
 
 def run_watched(command: Sequence[str | Path]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 PROGRAMS = Path(__file__).parent / "peers"
 ENVIRONMENTS = Path(__file__).parent / ".peers"
-"""Where make installs other libraries, each in an environment of its own."""
+"""Folder in which make installs other libraries, each in an environment of its own."""
 
 SETTLE = 0.3
 """Seconds before a pass: threads of the previous peer may spin for a while after their work."""
@@ -30,7 +30,7 @@ KEEP_FREED_MEMORY = {
     )
 }
 """Variables by which glibc keeps the freed memory of a peer. By default glibc gives large blocks back to the system
-after each use, which costs other libraries up to half of a training step. Regardant asks it to keep them."""
+after each use, which costs other libraries up to half of a training step. Regardant asks glibc to keep them."""
 
 LINES_SHOWN = 15
 
@@ -40,7 +40,7 @@ class Peer:
 
     The program sees only the CPU unless `accelerator` is set, and keeps freed memory unless `variables` of its
     environment are given, as {} for a library as it comes. Its output is logged in `folder`. If the program ends before
-    its line is closed, the driver exits with the last lines of the log.
+    its stdin is closed, the driver exits with the last lines of the log.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Peer:
         self._end(seconds=60)
 
     def _end(self, seconds: float) -> None:
-        """Close the line, which ends the program, and kill it after `seconds`."""
+        """Close stdin, which ends the program, and kill it after `seconds`."""
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()

@@ -1,4 +1,4 @@
-"""What many tests share: one thread, and small models that `regardant.run.train` made."""
+"""Fixtures that many tests share: one thread, and small models trained by `regardant.run.train`."""
 
 import copy
 import math
@@ -28,7 +28,7 @@ from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluate.evaluation import TestSet, test_sets
 from tests.runs import MadeOnce, runs_of
 
-torch.set_num_threads(1)  # sums come in one order, and parallel test processes do not fight for cores
+torch.set_num_threads(1)  # sums have one order, and parallel test processes do not compete for cores
 
 TINY: dict[str, Any] = {
     "data": {
@@ -61,7 +61,8 @@ TINY: dict[str, Any] = {
     },
     "evaluation": {"bootstrap_samples": 10},
 }
-"""English to French, learned for two seconds, everywhere alike: wrong, but of other words for other sources."""
+"""Recipe of a translator from English to French, trained for two seconds, with equal results on all machines. Its
+translations are wrong, but differ between sources."""
 
 
 TINY_TEXT: dict[str, Any] = {
@@ -78,7 +79,7 @@ TINY_TEXT: dict[str, Any] = {
         "averaging": {"kind": "ema", "decay": 0.9},
     },
 }
-"""Sentences of a dozen words by characters, learned for a second."""
+"""Recipe of a language model over characters, trained for a second on sentences over a vocabulary of twelve words."""
 
 TINY_LABELS: dict[str, Any] = {
     "task": "classification",
@@ -95,7 +96,7 @@ TINY_LABELS: dict[str, Any] = {
         "schedule": {"kind": "linear", "learning_rate": 3e-3, "warmup_steps": 20},
     },
 }
-"""Whether a cat stands before a dog in a sentence of a dozen words: order matters. Learned for seconds."""
+"""Recipe of a classifier, trained for seconds, that tells whether a sentence has a cat before a dog: order matters."""
 
 TINY_SERIES: dict[str, Any] = {
     "task": "forecasting",
@@ -114,16 +115,16 @@ TINY_SERIES: dict[str, Any] = {
         "averaging": {"kind": "ema", "decay": 0.9},
     },
 }
-"""Two waves, a day and a day and a half long, learned for a second or two."""
+"""Recipe of a forecaster, trained for a second or two on two waves with periods of 24 and 36 hours."""
 
 WORDS = ["the", "a", "cat", "dog", "bird", "sees", "likes", "old", "red", "tree", "and", "then"]
 
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory) -> MadeOnce:
-    """What returns the folder of a name, filled by the first test process that asks for it.
+    """Return a function that returns the folder of a name, filled by the first test process that asks for it.
 
-    All processes share it: copy it to change it.
+    All processes share the folder: copy it before changing it.
     """
     base: Path = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "made-once"
@@ -133,7 +134,7 @@ def made_once(tmp_path_factory) -> MadeOnce:
         folder, filled = shared / name, shared / f"{name}.filled"
         with FileLock(shared / f"{name}.lock"):
             if not filled.exists():
-                shutil.rmtree(folder, ignore_errors=True)  # of a test process that failed in it
+                shutil.rmtree(folder, ignore_errors=True)  # left by a test process that failed
                 folder.mkdir()
                 fill(folder)
                 filled.touch()
@@ -144,7 +145,7 @@ def made_once(tmp_path_factory) -> MadeOnce:
 
 @pytest.fixture(scope="session")
 def text_file(made_once) -> Path:
-    """Lines of random words, with all that white space may be."""
+    """Return a file with lines of random words and every kind of white space between them."""
 
     def fill(folder: Path) -> None:
         random = Random(4)
@@ -157,7 +158,7 @@ def text_file(made_once) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_text_config(text_file) -> Callable[..., LanguageModellingConfig]:
-    """The recipe TINY_TEXT with fields set as by --set."""
+    """Return a function that loads the recipe TINY_TEXT with overrides as of --set."""
 
     def load(*overrides: str) -> LanguageModellingConfig:
         given = (f"data.root={text_file.parent}", *overrides)
@@ -168,13 +169,13 @@ def tiny_text_config(text_file) -> Callable[..., LanguageModellingConfig]:
 
 @pytest.fixture(scope="session")
 def trained_on_text(made_once, tiny_text_config) -> Callable[..., run.Run]:
-    """The run of TINY_TEXT with fields set."""
+    """Return a function that returns the run of TINY_TEXT with overrides."""
     return runs_of("tiny-text", tiny_text_config, made_once)
 
 
 @pytest.fixture(scope="session")
 def labelled_files(made_once) -> Path:
-    """A folder with train.tsv and test.tsv: sentences with a cat and a dog, and which of them comes first."""
+    """Return a folder with train.tsv and test.tsv: sentences with a cat and a dog, labelled by the first of the two."""
 
     def fill(folder: Path) -> None:
         random = Random(5)
@@ -193,7 +194,7 @@ def labelled_files(made_once) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_labels_config(labelled_files) -> Callable[..., ClassificationConfig]:
-    """The recipe TINY_LABELS with fields set as by --set."""
+    """Return a function that loads the recipe TINY_LABELS with overrides as of --set."""
 
     def load(*overrides: str) -> ClassificationConfig:
         given = (f"data.root={labelled_files}", *overrides)
@@ -204,13 +205,13 @@ def tiny_labels_config(labelled_files) -> Callable[..., ClassificationConfig]:
 
 @pytest.fixture(scope="session")
 def trained_on_labels(made_once, tiny_labels_config) -> Callable[..., run.Run]:
-    """The run of TINY_LABELS with fields set."""
+    """Return a function that returns the run of TINY_LABELS with overrides."""
     return runs_of("tiny-labels", tiny_labels_config, made_once)
 
 
 @pytest.fixture(scope="session")
 def waves(made_once) -> Path:
-    """waves.csv: 620 hours of two sines with a little noise, around 20 and around -3."""
+    """Return waves.csv: 620 hours of two sines with a little noise, around 20 and around -3."""
 
     def fill(folder: Path) -> None:
         random = Random(6)
@@ -226,7 +227,7 @@ def waves(made_once) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_series_config(waves) -> Callable[..., ForecastingConfig]:
-    """The recipe TINY_SERIES with fields set as by --set."""
+    """Return a function that loads the recipe TINY_SERIES with overrides as of --set."""
 
     def load(*overrides: str) -> ForecastingConfig:
         given = (f"data.root={waves.parent}", *overrides)
@@ -237,13 +238,13 @@ def tiny_series_config(waves) -> Callable[..., ForecastingConfig]:
 
 @pytest.fixture(scope="session")
 def trained_on_series(made_once, tiny_series_config) -> Callable[..., run.Run]:
-    """The run of TINY_SERIES with fields set."""
+    """Return a function that returns the run of TINY_SERIES with overrides."""
     return runs_of("tiny-series", tiny_series_config, made_once)
 
 
 @pytest.fixture(scope="session")
 def trained_on_digits(made_once) -> Callable[..., run.Run]:
-    """The run of `digits-vit`, small and with fields set."""
+    """Return a function that returns the run of a small `digits-vit` with overrides."""
     small = ["model.d_model=32", "model.num_heads=2", "model.d_ff=64", "model.dropout=0", "training.max_epochs=null"]
     small += ["training.max_updates=60", "training.validate_every=30", "training.batch_tokens=256"]
     small += ["training.precision=float32", "training.attention_kernel=sdpa", "training.processes=1"]
@@ -256,7 +257,7 @@ def trained_on_digits(made_once) -> Callable[..., run.Run]:
 
 @pytest.fixture(scope="session")
 def digit(tmp_path_factory) -> Path:
-    """A PNG file of a handwritten digit, 8 x 8 pixels."""
+    """Return a PNG file of a handwritten digit, 8 x 8 pixels."""
     path: Path = tmp_path_factory.mktemp("items") / "digit.png"
     image, _ = DigitsConfig().read(1)["test"][0]
     Image.fromarray((image * 255).round().astype("uint8")).save(path)
@@ -265,7 +266,7 @@ def digit(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_config() -> Callable[..., TranslationConfig]:
-    """The recipe TINY with fields set as by --set."""
+    """Return a function that loads the recipe TINY with overrides as of --set."""
 
     def load(*overrides: str) -> TranslationConfig:
         return configuration.load(TranslationConfig, copy.deepcopy(TINY), overrides, origin="tiny")
@@ -275,12 +276,12 @@ def tiny_config() -> Callable[..., TranslationConfig]:
 
 @pytest.fixture(scope="session")
 def trained(made_once, tiny_config) -> Callable[..., run.Run]:
-    """The run of TINY with fields set."""
+    """Return a function that returns the run of TINY with overrides."""
     return runs_of("tiny", tiny_config, made_once)
 
 
 @pytest.fixture(scope="session")
 def test_set(trained) -> TestSet:
-    """110 sentences that TINY has not seen, with references and gold alignments."""
+    """Return the test set of TINY: 110 unseen sentences with references and gold alignments."""
     text = trained().folder / "data" / "text"
     return test_sets(text, Splits.load(text))[0]

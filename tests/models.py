@@ -1,4 +1,4 @@
-"""Models of tests: a configuration built over vocabularies, and the loss of whole targets and texts."""
+"""Models for tests: configurations built over vocabularies, and losses of whole targets and texts."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ from regardant.models import (
 def over_pairs(
     config: SequenceToSequenceConfig, source_size: int, target_size: int | None = None, **head: Any
 ) -> SequenceToSequenceModel:
-    """Return the model over two vocabularies, of one size unless two are given; `head` has settings of its head."""
+    """Build a model over two vocabularies, of equal size unless `target_size` is given; `head` configures its head."""
     target_size = target_size or source_size
     return config.build(tokens(source_size), tokens(target_size), next_token(target_size, **head))
 
 
 def over_text(config: CausalConfig, vocab_size: int, **head: Any) -> CausalModel:
-    """Return the model over a vocabulary; `head` has settings of its head."""
+    """Build the model over a vocabulary; `head` configures its head."""
     return config.build(tokens(vocab_size), next_token(vocab_size, **head))
 
 
@@ -36,6 +36,6 @@ def loss_of_pairs(model: Model, source: Tensor, target: Tensor) -> Loss:
 
 
 def loss_of_text(model: Model, text: Tensor) -> Loss:
-    """Return the loss of each token after those before it."""
+    """Return the next-token loss of texts."""
     loss: Loss = model(text=text[:, :-1], targets=text[:, 1:])
     return loss

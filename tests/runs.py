@@ -14,18 +14,17 @@ from regardant.run.importing import import_model
 from regardant.tasks.base import TaskConfig
 
 STEADY = {"precision": "float32", "attention_kernel": "sdpa", "processes": 1}
-"""Settings of a recipe's `training` that leave nothing to be measured: runs are equal on all machines, and begin at
-once."""
+"""Settings of a recipe's `training` that skip all timing: runs are equal on all machines and start at once."""
 
 BRIEF = ("training.max_updates=4", "training.validate_every=4")
 """Overrides that end a training after one validation."""
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
-"""Returns the folder of a name, filled by the first test process that asks for it."""
+"""Function that returns the folder of a name, filled by the first test process that asks for it."""
 
 
 def runs_of(name: str, load: Callable[..., TaskConfig], made_once: MadeOnce) -> Callable[..., run.Run]:
-    """Return what gives the run of a recipe with fields set. Its folder is shared: copy it to change it."""
+    """Return a function that returns the run of a recipe with overrides. Its folder is shared: copy it to change it."""
 
     @functools.cache
     def trained(*overrides: str) -> run.Run:
@@ -39,8 +38,8 @@ def runs_of(name: str, load: Callable[..., TaskConfig], made_once: MadeOnce) -> 
 
 
 def make_earlier(recipe: dict[str, Any], folder: Path, train: Callable[[str, Path], object]) -> list[str]:
-    """Make the run that a recipe starts from in a folder, if there is one: by its recipe, or imported. Return the
-    override that names it."""
+    """Train or import the run that a recipe starts from, if there is one, into a folder. Return the override that names
+    it."""
     if "from" not in recipe["training"]:
         return []
     before = folder / Path(recipe["training"]["from"]).name
@@ -54,7 +53,7 @@ def make_earlier(recipe: dict[str, Any], folder: Path, train: Callable[[str, Pat
 
 
 def change_record(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the run.yaml of a run on purpose: without the fingerprint of its lines."""
+    """Change the run.yaml of a run and remove its fingerprint, so that the change is accepted."""
     path = folder / "run.yaml"
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     del content["fingerprint"]

@@ -40,21 +40,21 @@ from .cost import (
 )
 
 FITTED_FROM = 2048
-"""Shortest length that slopes are fitted to: below, calls cost more than computing."""
+"""Shortest length in tokens that slopes are fitted to: below it, calls cost more than arithmetic."""
 
 SLOPE_BARS = dict.fromkeys(("window", "strided", "sparse", "linear", "performer", "linformer"), 1.15) | {"lsh": 1.25}
-"""Largest slopes of time and of memory."""
+"""Largest slopes of time and of memory over length, both on logarithmic scales."""
 SDPA_MEMORY_BAR = 1.15
 
 FAST = ("window", "linear")
 SPEEDUP_BAR, MEMORY_BAR = 8.0, 1.5
-"""Limits of FAST over sdpa at LONGEST."""
+"""Least speed and largest memory of FAST mechanisms, as multiples of those of sdpa at LONGEST tokens."""
 
 REVERSIBLE_BAR = 1.3
 
 
 def slope(points: dict[int, float]) -> float | None:
-    """Return the slope of the line through the logarithms, by least squares: 1 is linear, 2 quadratic."""
+    """Return the least-squares slope of the logarithms: 1 is linear, 2 quadratic. None for fewer than two points."""
     kept = {length: value for length, value in points.items() if length >= FITTED_FROM}
     if len(kept) < 2:
         return None
@@ -62,7 +62,7 @@ def slope(points: dict[int, float]) -> float | None:
 
 
 def over_sdpa(one: Measured, measured: list[Measured]) -> tuple[float | None, float | None]:
-    """Return the speed over that of sdpa at LONGEST, and the memory over that of sdpa."""
+    """Return speed and memory as multiples of those of sdpa at LONGEST tokens, or None if it is not measured."""
     sdpa = next(other for other in measured if other.name == "sdpa" and other.causal == one.causal)
     if LONGEST not in one.seconds:
         return None, None
@@ -142,7 +142,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    from .error import LENGTH as ERROR_LENGTH  # not for the processes that measure memory
+    from .error import LENGTH as ERROR_LENGTH  # not imported by the processes that measure memory
     from .error import errors_on_random, errors_on_trained
 
     asked = options()

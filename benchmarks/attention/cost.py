@@ -1,4 +1,4 @@
-"""Time and memory, forward and backward, of every efficient attention and of exact attention; of residuals too."""
+"""Time and memory, forward and backward, of every efficient attention, of exact attention and of residuals."""
 
 import sys
 import time
@@ -46,46 +46,46 @@ MECHANISMS: dict[str, AttentionConfig] = {
     "lsh": LSHConfig(),
 }
 EXACT = ("sdpa", "matmul")
-"""With PyTorch's flash kernel, and with the matrix spelled out."""
+"""Exact attention by PyTorch's flash kernel, and with its matrix in memory."""
 
 NO_ESTIMATE = (*EXACT, "cosine")
-"""Exact, or another function of queries and keys altogether: nothing that could be off."""
+"""Mechanisms without an error: exact attention, and another function of queries and keys altogether."""
 
 LONGEST_MATRIX = 4096
-"""Of matmul: half a GiB a matrix, four of them at once."""
+"""Longest length in tokens of matmul: half a GiB a matrix, four of them at once."""
 
-scaled_dot_product.LONGEST_MATMUL = LONGEST_MATRIX  # here it is not to hand over to sdpa
+scaled_dot_product.LONGEST_MATMUL = LONGEST_MATRIX  # here sdpa must not replace it
 
 TINY = 256
-"""Tokens of the run that warms a process up."""
+"""Tokens of the run that warms up a process."""
 
 RESIDUAL_LAYERS = {"reversible": 12, "add": 3}
-"""How many layers of each residual are compared."""
+"""Number of layers that are compared, by kind of residual."""
 RESIDUAL_TOKENS, RESIDUAL_LENGTH, D_MODEL = 4096, 1024, 256
 
 
 @dataclass
 class Measured:
-    """One mechanism, with the future hidden or not."""
+    """Measurements of one mechanism, with or without the causal mask."""
 
     name: str
     causal: bool
     seconds: dict[int, float] = field(default_factory=dict)
-    """Forward and backward, by length: the median."""
+    """Median seconds of forward and backward, by length in tokens."""
     mebibytes: dict[int, float] = field(default_factory=dict)
-    """At most in use over q, k, v and the gradient of what is mixed, by length."""
+    """Peak MiB of forward and backward beyond q, k, v and the gradient of the output, by length in tokens."""
 
     @property
     def case(self) -> str:
         return f"{self.name}, causal" if self.causal else self.name
 
     def lengths(self, lengths: Iterable[int]) -> list[int]:
-        """Those it can bear."""
+        """Return the lengths that the mechanism is measured at."""
         return [length for length in lengths if self.name != "matmul" or length <= LONGEST_MATRIX]
 
 
 def cases() -> list[Measured]:
-    """Each mechanism, with the future hidden as well where it can be."""
+    """Return every mechanism, and again with the causal mask if it supports one."""
     return [
         Measured(name, causal)
         for name in MECHANISMS
@@ -103,7 +103,7 @@ def build(name: str) -> Attention:
 
 
 def draw(length: int) -> list[Tensor]:
-    """q, k, v, of unit variance, and the gradient of what is mixed."""
+    """Return q, k and v of unit variance and the gradient of the output, each [1, H, n, D]."""
     generator = torch.Generator().manual_seed(length)
     shape = (1, NUM_HEADS, length, HEAD_SIZE)
     *inputs, gradient = (torch.randn(shape, generator=generator) for _ in range(4))
@@ -111,21 +111,21 @@ def draw(length: int) -> list[Tensor]:
 
 
 def step(attention: Attention, tensors: list[Tensor], causal: bool) -> tuple[Tensor, ...]:
-    """Forward and backward: what is mixed, and all gradients."""
+    """Run forward and backward. Return the output, and the gradients of q, k, v and of the parameters."""
     *inputs, gradient = tensors
     mixed = attention(*inputs, View(causal=causal))
     return mixed, *torch.autograd.grad(mixed, (*inputs, *attention.parameters()), gradient)
 
 
 def measure_time(measured: list[Measured], lengths: list[int]) -> None:
-    """Round after round over all mechanisms, so that whatever else the machine does falls on all alike."""
+    """Time round after round over all mechanisms, so that other load on the machine affects all alike."""
     keep_freed_memory()  # as in training
     mechanisms = {name: build(name) for name in MECHANISMS}
     for length in lengths:
         tensors = draw(length)
         here = [one for one in measured if length in one.lengths(lengths)]
         taken: dict[str, list[float]] = {one.case: [] for one in here}
-        for number in range(1 + _repeats(length)):  # the first to warm up
+        for number in range(1 + _repeats(length)):  # the first is the warm-up
             for one in here:
                 start = time.perf_counter()
                 step(mechanisms[one.name], tensors, one.causal)
@@ -141,7 +141,7 @@ def _repeats(length: int) -> int:
 
 
 def measure_memory(measured: list[Measured], lengths: list[int]) -> None:
-    """Each number in a process of its own."""
+    """Measure the peak memory at each length, each in a process of its own."""
     for one in measured:
         for length in one.lengths(lengths):
             one.mebibytes[length] = in_a_fresh_process(peak, one.name, one.causal, length) / 2**20
@@ -149,7 +149,7 @@ def measure_memory(measured: list[Measured], lengths: list[int]) -> None:
 
 
 def peak(name: str, causal: bool, length: int) -> int:
-    """Bytes, of one mechanism at one length."""
+    """Return the peak bytes of one mechanism at one length in tokens."""
     attention = build(name)
 
     def prepare() -> Any:
@@ -160,7 +160,7 @@ def peak(name: str, causal: bool, length: int) -> int:
 
 
 def measure_residuals() -> dict[str, Any]:
-    """MiB of activations of a training step through encoders of each kind, and the ratio of the two."""
+    """Return the MiB of activations of a training step by kind of residual, and the ratio of the two kinds."""
     found = {kind: in_a_fresh_process(residual_peak, kind, layers) / 2**20 for kind, layers in RESIDUAL_LAYERS.items()}
     return {
         "d_model": D_MODEL,
@@ -171,7 +171,7 @@ def measure_residuals() -> dict[str, Any]:
 
 
 def residual_peak(kind: str, num_layers: int) -> int:
-    """Bytes, of one encoder."""
+    """Return the peak bytes of a training step of one encoder."""
     config = EncoderDecoderConfig.model_validate(
         {
             "preset": None,
@@ -193,10 +193,10 @@ def residual_peak(kind: str, num_layers: int) -> int:
         gradient, real = torch.randn_like(x), torch.ones(x.shape[:2], dtype=torch.bool)
         return lambda: encoder(Vectors(x, real)).values.backward(gradient)
 
-    # The run on something tiny makes the gradients of the weights, which later ones are added to: no activations.
+    # The warm-up run allocates the gradients of the weights, which are no activations; later ones are added to them.
     return peak_over_inputs(prepare(TINY // 8), prepare)
 
 
 def progress(text: str) -> None:
-    """Show what is done."""
+    """Print progress to stderr."""
     print(text, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""How near every efficient attention comes to exact attention, on random queries and keys and on trained ones."""
+"""Error of every efficient attention against exact attention, on random queries and keys and on trained ones."""
 
 import sys
 from pathlib import Path
@@ -21,18 +21,18 @@ LENGTH = 2048
 
 
 def errors_on_random() -> dict[str, float]:
-    """Of unit variance."""
+    """Return the errors by mechanism on random q, k and v of unit variance."""
     return errors(*(x.detach() for x in draw(LENGTH)[:3]))
 
 
 def errors_on_trained(folder: Path) -> dict[str, float]:
-    """Return the mean over the layers of a run's encoder, on its test sentences in a row. Values are random."""
+    """Return mean errors over the layers of a run's encoder, on its concatenated test sentences and random values."""
     found = [errors(q, k, torch.randn(q.shape)) for q, k in _queries_and_keys(folder)]
     return {name: sum(one[name] for one in found) / len(found) for name in found[0]}
 
 
 def errors(q: Tensor, k: Tensor, v: Tensor) -> dict[str, float]:
-    """|mixed - exact| / |exact| of every mechanism that estimates it, with nothing hidden."""
+    """Return |mixed - exact| / |exact| of every mechanism that approximates exact attention, without a mask."""
     found = {}
     with torch.no_grad():
         for name, config in MECHANISMS.items():
@@ -41,7 +41,7 @@ def errors(q: Tensor, k: Tensor, v: Tensor) -> dict[str, float]:
             torch.manual_seed(0)
             attention = config.build(num_heads=q.shape[1], head_size=q.shape[3])
             asked, view = q, View()
-            if attention.shares_query_and_key:  # against exact attention that does not look at itself, as it does not
+            if attention.shares_query_and_key:  # exact attention then masks each token's own key, as the mechanism does
                 asked, view = k, View(pairs=~torch.eye(k.shape[2], dtype=torch.bool)[None, None])
             wanted = ScaledDotProductConfig().build(num_heads=q.shape[1], head_size=q.shape[3])(asked, k, v, view)
             found[name] = float((attention(asked, k, v) - wanted).norm() / wanted.norm())
@@ -49,7 +49,7 @@ def errors(q: Tensor, k: Tensor, v: Tensor) -> dict[str, float]:
 
 
 def _queries_and_keys(folder: Path) -> list[tuple[Tensor, Tensor]]:
-    """[1, H, n, D] of each layer."""
+    """Return the queries and keys [1, H, n, D] of each layer of a run's encoder."""
     run = regardant.load(folder)
     seen: list[tuple[Tensor, Tensor]] = []
 
@@ -71,7 +71,7 @@ def _queries_and_keys(folder: Path) -> list[tuple[Tensor, Tensor]]:
 
 
 def _sentences(run: regardant.Run) -> list[list[int]]:
-    """Return sources of the run's own test set, of LENGTH tokens together if there are as many."""
+    """Return sources of the run's own test set, with LENGTH tokens or more in total if it has as many."""
     text, translator = run.folder / "data" / "text", run.translator
     chosen: list[list[int]] = []
     for ids in translator.tokenizers.source.encode_batch(test_sets(text, Splits.load(text))[0].sources):

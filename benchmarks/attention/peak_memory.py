@@ -1,13 +1,13 @@
-"""How much memory one piece of work needs at most, over what its inputs take. Linux and glibc.
+"""Peak memory of a computation beyond the memory of its inputs. Linux and glibc.
 
-The kernel keeps a high-water mark of each process (VmHWM; `ru_maxrss` reads it too). It stands for all that the process
-ever did, the import of torch included, a child may begin with its parent's, and an allocator that keeps what was freed
-hides what is in use. So each piece of work has
+The kernel keeps a high-water mark of each process (VmHWM; `ru_maxrss` reads it too). The mark covers the whole life of
+the process, the import of torch included; a child may inherit its parent's; and an allocator that keeps freed memory
+hides how much is in use. So each computation has
 
 - a process of its own, forked from a server that has imported torch and computed nothing;
-- an allocator that gives back every larger block as soon as it is freed;
-- a run on something tiny before, for what is made once: threads, buffers of the matrix library;
-- the mark set back to what is held when the inputs are made.
+- an allocator that returns every larger block to the system as soon as it is freed;
+- a warm-up run on a tiny input, which allocates once what is kept: threads, buffers of the matrix library;
+- the mark reset to the memory in use once the inputs are made.
 """
 
 import gc
@@ -23,10 +23,10 @@ from regardant.training.reporting import memory
 Work = Callable[[], object]
 
 GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-"""Read by glibc as the server starts. Slow, so nothing is timed there."""
+"""Variables by which glibc returns freed memory, read as the server starts. This is slow: nothing is timed there."""
 
 SERVER = multiprocessing.get_context("forkserver")
-# The last is what torch imports, for half a second of symbols, at the first gradient.
+# torch imports the last module at the first gradient, which takes half a second.
 SERVER.set_forkserver_preload(
     ["regardant.models", "regardant.training.reporting", "torch.fx.experimental.symbolic_shapes"]
 )
@@ -34,7 +34,7 @@ os.environ |= GIVE_BACK
 
 
 def in_a_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what `function`, of the top level of a module, returns in a fresh process."""
+    """Return the result of `function`, defined at the top level of a module, from a fresh process."""
     here, there = SERVER.Pipe(duplex=False)
     process = SERVER.Process(target=_answer, args=(there, function, arguments))
     process.start()
@@ -49,7 +49,7 @@ def in_a_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def peak_over_inputs(tiny: Work, prepare: Callable[[], Work]) -> int:
-    """Bytes that the work needs at most beside what `prepare` made for it. What the work returns counts as needed."""
+    """Return the peak bytes of the work that `prepare` returns, its result included and its inputs excluded."""
     tiny()
     work = prepare()
     gc.collect()

@@ -2,7 +2,7 @@
 
     .venv/bin/python -m benchmarks.baselines.digits
 
-The inverse strength of the regularisation of logistic regression is chosen on validation images.
+The inverse regularisation strength of logistic regression is chosen on validation images.
 """
 
 from typing import Any

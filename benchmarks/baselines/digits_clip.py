@@ -1,4 +1,4 @@
-"""Classifiers of digits, as the baselines of the recipe `digits-clip`: they learn from labels, which it does not read.
+"""Classifiers of digits as baselines of the recipe `digits-clip`: they learn from labels, the recipe does not.
 
 .venv/bin/python -m benchmarks.baselines.digits_clip
 """

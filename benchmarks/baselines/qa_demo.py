@@ -5,7 +5,7 @@
 The sentence that shares most words with the question is chosen, and in it the words that the question lacks: its first
 run of them for who, its last one for what, where and when. A question has no answer if the share of its words in that
 sentence is not above a threshold, which is chosen on the training stories. Like the sliding window of Rajpurkar et al.
-2016, https://arxiv.org/abs/1606.05250, section 5, it counts words alone.
+2016, https://arxiv.org/abs/1606.05250, section 5, the baseline only counts words.
 """
 
 import re

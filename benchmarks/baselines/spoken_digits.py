@@ -2,8 +2,8 @@
 
     .venv/bin/python -m benchmarks.baselines.spoken_digits
 
-A recording is the mean and the deviation of each mel band over its frames, so the order of the frames is lost. The
-strength of the penalty is chosen by cross-validation on the training recordings.
+A recording is represented by the mean and the standard deviation of each mel band over its frames, so the order of the
+frames is lost. The strength of the penalty is chosen by cross-validation on the training recordings.
 """
 
 import os
@@ -23,11 +23,11 @@ STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
 """Inverse penalties C to choose from."""
 
 FOLDS = 5
-"""Parts of the training recordings for cross-validation."""
+"""Number of folds of the cross-validation on training recordings."""
 
 
 def features(codec: SoundCodec, items: Sequence[Labelled]) -> NDArray[np.float32]:
-    """Return the mean and the deviation of each mel band over the frames of each recording [items, 2 * bands]."""
+    """Return mean and standard deviation of each mel band over the frames of each recording [items, 2 * bands]."""
     frames = (codec.frames([one])[0].numpy() for one in codec.encode([item for item, _ in items]))
     return np.array([np.concatenate([one.mean(0), one.std(0)]) for one in frames])
 

@@ -2,7 +2,7 @@
 
     .venv/bin/python -m benchmarks.baselines.sst2
 
-Words and pairs of words; the strength of the penalty is chosen by cross-validation on the training file.
+Features are words and bigrams; the strength of the penalty is chosen by cross-validation on the training file.
 """
 
 import os
@@ -14,7 +14,7 @@ STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Inverse penalties C to choose from."""
 
 FOLDS = 5
-"""Parts of the training file for cross-validation."""
+"""Number of folds of the cross-validation on the training file."""
 
 
 def folder() -> Path:
@@ -25,7 +25,7 @@ def folder() -> Path:
 
 
 def read(file: Path) -> tuple[list[str], list[str]]:
-    """Return the texts and the labels of a table without names."""
+    """Return the texts and the labels of a TSV file without a header."""
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [text for text, _ in rows], [label for _, label in rows]
 

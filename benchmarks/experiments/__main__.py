@@ -42,7 +42,7 @@ from . import (
 NATS = "loss, nats a token"
 
 PARTS = ("median", "least", "largest")
-"""What a series has of all seeds, point by point. Numbers that are exact have the first alone."""
+"""Statistics of a series over all seeds, point by point. Exact numbers have the median alone."""
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -74,9 +74,9 @@ def draw_kept(names: Iterable[str]) -> None:
 
 
 def draw_series(title: str, x_label: str, y_label: str, *, log10: str = "") -> Callable[[dict[str, Any]], str]:
-    """Return what draws the medians of an experiment's series in a band from the least to the largest number.
+    """Return a function that draws the medians of an experiment's series in a band from the least to the largest value.
 
-    log10: the axes, "x" or "y" or both, that have the logarithms of the numbers.
+    log10: axes of which logarithms are drawn: "x", "y" or both.
     """
 
     def scaled(axis: str, values: Sequence[float]) -> list[float]:
@@ -94,7 +94,7 @@ def draw_series(title: str, x_label: str, y_label: str, *, log10: str = "") -> C
 
 
 def draw_bars(title: str) -> Callable[[dict[str, Any]], str]:
-    """Return what draws the medians of an experiment as bars, under each of its names."""
+    """Return a function that draws the medians of an experiment as bars, in a group for each of its names."""
 
     def chart(found: dict[str, Any]) -> str:
         groups = [

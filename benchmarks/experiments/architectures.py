@@ -1,6 +1,6 @@
-"""The comparison of architectures as measurements: one layer of each, as wide, on the same task.
+"""The comparison of architectures as measurements: one layer of each, of equal width, on the same task.
 
-Parallel: time of a pass over 512 tokens over 8 times that of 64; 1 is linear. Range: accuracy where the answer stands
+Parallel: time of a pass over 512 tokens divided by 8 times that over 64; 1 is linear. Range: accuracy if the answer is
 ten tokens back, in the task of `varying_distance`. Data: accuracy at all distances from 200 training sequences.
 Parameters are those of the whole reader.
 """

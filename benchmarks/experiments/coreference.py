@@ -27,7 +27,7 @@ VOCAB = FIRST_FILLER + FILLERS
 
 
 def measure() -> dict[str, Any]:
-    """Return accuracy and the weight of the pronoun on the right noun less the other, by depth, over seeds."""
+    """Return accuracy and the weight of the pronoun on the right noun minus that on the other, by depth, over seeds."""
     return {
         "claim": "attention resolves a pronoun by its context",
         "x": [0, 1],
@@ -79,9 +79,9 @@ def _found(seed: int) -> dict[str, list[float]]:
 
 
 def preference(model: reader.Reader, tokens: Tensor, answers: Tensor) -> float:
-    """Return the mean weight of the pronoun on the right noun less that on the other, of the head that gives most.
+    """Return the mean weight of the pronoun on the right noun minus that on the other, for the head with the largest.
 
-    The mean is over the classes of the right noun, so a head that looks at one class whatever the adjective has zero.
+    The mean is over the classes of the right noun, so a head that attends to one class for all adjectives has zero.
     """
     weights = reader.attention_weights(model, tokens)
     rows, pronoun = torch.arange(len(tokens)), (tokens == PRONOUN).int().argmax(-1)

@@ -1,5 +1,5 @@
-"""Does a Transformer need more data than recurrent and convolutional models? Each on ever more sequences, with as many
-updates.
+"""Does a Transformer need more data than recurrent and convolutional models? Each is trained on more
+and more sequences, for an equal number of updates.
 
 All three attend to the source. The convolutional one is that of Gehring et al. 2017, https://arxiv.org/abs/1705.03122:
 gated convolutions in the place of self-attention, in encoder and decoder.
@@ -20,7 +20,7 @@ SIZES, STEPS, RATE, SEEDS, UNSEEN = [10, 30, 100, 300, 1000], 400, 2e-3, 3, 500
 
 
 def measure() -> dict[str, Any]:
-    """Return the loss in nats a token on unseen sequences, by how many were seen."""
+    """Return the loss in nats a token on unseen sequences, by number of training sequences."""
     return {
         "claim": "Transformers need more data than recurrent and convolutional models",
         "x": SIZES,
@@ -38,7 +38,7 @@ def _transformer(seed: int) -> Model:
 
 def _recurrent(seed: int) -> Model:
     torch.manual_seed(seed)
-    # Of about as many parameters.
+    # About as many parameters as the Transformer.
     config = RecurrentConfig.model_validate({"embedding_size": 64, "hidden_size": 96, "dropout": 0.0})
     return config.build(tokens(toy.VOCAB_SIZE), tokens(toy.VOCAB_SIZE), next_token(toy.VOCAB_SIZE))
 
@@ -46,7 +46,7 @@ def _recurrent(seed: int) -> Model:
 def _convolutional(seed: int) -> Model:
     mixer = {"kind": "convolution", "kernel": 3}
     stacks = {side: {"num_layers": 2, "self_attention": mixer} for side in ("encoder", "decoder")}
-    return toy.build(seed, num_layers=2, d_ff=64, **stacks)  # of about as many parameters
+    return toy.build(seed, num_layers=2, d_ff=64, **stacks)  # about as many parameters as the Transformer
 
 
 MODELS = {

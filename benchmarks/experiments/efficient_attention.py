@@ -1,6 +1,7 @@
-"""Do efficient attentions keep quality? One layer of each is asked for a symbol at a distance that the last token says.
+"""Do efficient attentions keep quality? One layer of each looks for a symbol at the distance that the last token gives.
 
-Exact attention finds it anywhere (`varying_distance`). What an efficient one leaves out or rounds shows by distance.
+Exact attention finds the symbol at any distance (`varying_distance`). The accuracy of an efficient attention by
+distance shows where it leaves out or approximates keys.
 """
 
 from functools import partial
@@ -21,11 +22,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "top_k": {"k": 4},
     "entmax": {},
 }
-"""Settings that leave a query some quarter of the keys, or of their number in mixtures, where a kind has such."""
+"""Settings that leave a query about a quarter of the keys, or of their number in mixtures, where a kind has any."""
 
 
 def measure() -> dict[str, Any]:
-    """Accuracy by distance, one layer of each kind."""
+    """Return the accuracy by distance for one layer of each kind."""
     return {
         "claim": "efficient variants keep quality",
         "x": DISTANCES,

@@ -1,7 +1,7 @@
-"""Do heads specialise by themselves? Only if something tells them apart at the start.
+"""Do heads specialise by themselves? Only if they differ at the start.
 
 Heads that begin with the same projections and the same block of the output matrix get the same gradient at every
-step and stay one head for ever; it is the random start that lets them differ, not the objective.
+step and stay equal for ever: the random initial weights let them differ, not the objective.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def _train(case: str, seed: int) -> list[float]:
 
 
 def _query_heads(attention: SelfAttention) -> Tensor:
-    """[H, D, M]"""
+    """Return the query matrices of the heads [H, D, M]."""
     linear = attention.query_key_value
     assert isinstance(linear, nn.Linear)
     return linear.weight[:D_MODEL].view(NUM_HEADS, -1, D_MODEL)

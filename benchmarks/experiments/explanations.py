@@ -1,7 +1,7 @@
 """Is attention an explanation? The measurements of Jain and Wallace 2019, https://arxiv.org/abs/1902.10186.
 
 A classifier attends once, from a learned query, to the words of a sentence: to their embeddings, to the states of a
-GRU of both directions, or to the outputs of a Transformer encoder. A sentence has three cues among fillers, and the
+bidirectional GRU, or to the outputs of a Transformer encoder. A sentence has three cues among fillers, and the
 label is the sense of most cues.
 
 Agreement (section 4.1): Kendall's tau of the attention weights with gradient x input and with leave one out.
@@ -40,7 +40,7 @@ ENCODERS: dict[str, Callable[[int], nn.Module]] = {
 
 
 class WordReader(nn.Module):
-    """The embeddings of the words in place of an encoder: a vector depends on its own word alone."""
+    """Embeddings of the words in place of an encoder: a vector depends on its own word alone."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -63,14 +63,14 @@ class Classifier(nn.Module):
         self.answer = nn.Linear(SIZE, SENSES)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the scores [B, 1, SENSES]."""
+        """Return the logits [B, 1, SENSES]."""
         memory = self.attention.project(self.encoder.read(tokens), None)
         query = self.query.expand(len(tokens), -1, -1)
         scores: Tensor = self.answer(self.attention(query, memory, torch.zeros(1, dtype=torch.long)))
         return scores
 
     def scores(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return the scores of a target of one token, the label. `explain` asks for them."""
+        """Return the logits [B, 1, SENSES] of a target of one token, the label. `explain` calls this method."""
         return self(source)
 
 
@@ -122,7 +122,7 @@ def agreements(model: Classifier, tokens: Tensor, answer: Tensor) -> tuple[float
 
     `tokens` [T] is a sentence, `answer` [1] its sense. A tau is nan if one of the two orders nothing.
     """
-    start = answer.new_zeros(1)  # a target begins with a token that is not asked for
+    start = answer.new_zeros(1)  # a target begins with a token that is not predicted
     found = explain(model, model.encoder.embedding, tokens, torch.cat([start, answer]))
     pairs = ((weights_of(model, tokens), found.gradient), (weights_of(model, tokens), found.ablation))
     taus = [agreement(*pair) for pair in (*pairs, (found.gradient, found.ablation))]

@@ -29,7 +29,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def measure() -> dict[str, Any]:
-    """Root of the mean squared error over the deviation of the function's values; 1: as good as their mean."""
+    """Return the root mean squared error over the standard deviation of the function's values; their mean has 1."""
     return {
         "claim": "Transformers approximate any sequence-to-sequence function",
         "x": list(range(len(FUNCTIONS))),

@@ -1,8 +1,8 @@
 """Does a gradient reach far-away tokens? The norm of d(u . last output) / d(input k tokens earlier).
 
-A vanilla RNN's fades with the distance, gates hold it longer, self-attention does not know distance. u is a random
-direction, and all see the past alone. Norms are relative to that one token back: at the token itself a residual stream
-has a way past its layers.
+The gradient of a vanilla RNN fades with the distance, gates preserve it longer, and self-attention is independent of
+distance. u is a random direction, and all models are causal. Norms are relative to the norm one token back: at the
+token itself, the residual stream bypasses the layers.
 """
 
 from typing import Any
@@ -22,11 +22,11 @@ DISTANCES = [1, 2, 4, 8, 16, 32, 64, 120]
 MODELS = ("rnn", "gru", "lstm", "transformer")
 
 LEAST = 1e-4
-"""A gradient below it one token back would be rounding, and so would all that is relative to it."""
+"""Least gradient norm one token back: a smaller one is rounding error, and so are norms relative to it."""
 
 
 def measure() -> dict[str, Any]:
-    """Return norms relative to that one token back, over fresh weights and inputs."""
+    """Return gradient norms by distance, relative to the norm one token back, over fresh weights and inputs."""
     return {
         "claim": "gradients fade in recurrent models, gates slow that down, a Transformer's do not fade",
         "x": DISTANCES,
@@ -39,8 +39,8 @@ def measure() -> dict[str, Any]:
 
 def _norms(name: str, seed: int) -> list[float]:
     torch.manual_seed(seed)
-    x = torch.randn(1, LENGTH, SIZE, dtype=torch.float64, requires_grad=True)  # whose smallest numbers are 1e-308
-    direction = torch.randn(SIZE, dtype=torch.float64)  # not ones: what a norm writes sums to a constant
+    x = torch.randn(1, LENGTH, SIZE, dtype=torch.float64, requires_grad=True)  # its smallest numbers are 1e-308
+    direction = torch.randn(SIZE, dtype=torch.float64)  # not ones: the output of a layer norm sums to a constant
     (gradient,) = torch.autograd.grad((_last_output(name, x)[0] * direction).sum(), x)
     norms = gradient[0].norm(dim=-1).flip(0)  # by distance
     if norms[1] < LEAST:

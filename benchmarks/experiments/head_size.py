@@ -1,4 +1,4 @@
-"""How small may heads be? The same model with queries and keys of ever fewer numbers."""
+"""How small may heads be? The same model with smaller and smaller queries and keys."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ SIZES, STEPS, RATE, SEEDS = [1, 2, 4, 8, 16, 32], 400, 2e-3, 3
 
 
 def measure() -> dict[str, Any]:
-    """Loss in nats a token over the last updates, by the size of a head's queries and keys."""
+    """Return the loss in nats a token over the last updates, by the size of a head's queries and keys."""
     return {
         "claim": "d_k is typically much smaller than d",
         "x": SIZES,

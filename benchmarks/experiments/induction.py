@@ -1,8 +1,8 @@
-"""Induction heads: a head that finds the earlier occurrence of a token and looks at what came after it.
+"""Induction heads: a head that finds the earlier occurrence of a token and attends to the token after it.
 
-Olsson et al. 2022, https://arxiv.org/abs/2209.11895. Sequences are random and then repeated, each after a number of
-tokens of its own, so only the repetition can be predicted, and no head finds it by counting back. The best head is
-switched off to see what it decides.
+Olsson et al. 2022, https://arxiv.org/abs/2209.11895. Sequences are random and then repeat, each with a period of its
+own, so only the repetition can be predicted, and no head finds it at a fixed distance. The best head is ablated to
+measure its effect.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ SYMBOLS, HALF, STEPS, RATE, SEEDS, LAYERS = 24, 16, 800, 2e-3, 3, 2
 
 
 def measure() -> dict[str, Any]:
-    """Score of the best induction head and loss on the second half, by the number of layers; the loss without it."""
+    """Return the best induction score, the loss on the second half and that without the head, by number of layers."""
     return {
         "claim": "attention heads form circuits: induction needs two layers",
         "x": [1, 2],
@@ -44,7 +44,7 @@ _FOUND: dict[tuple[int, int], tuple[float, float, float]] = {}
 
 
 def draw(generator: torch.Generator, size: int = 32) -> Tensor:
-    """Return sequences [B, 2 HALF] that repeat after HALF / 2 to HALF tokens: no place tells how far back to look."""
+    """Return sequences [B, 2 HALF] that repeat after HALF / 2 to HALF tokens: no fixed distance finds the token."""
     periods = torch.randint(HALF // 2, HALF + 1, (size, 1), generator=generator)
     first = torch.randint(SYMBOLS, (size, HALF), generator=generator)
     return first.gather(1, torch.arange(2 * HALF)[None] % periods)
@@ -92,6 +92,6 @@ def _trained(seed: int, layers: int) -> tuple[float, float, float]:
 
 
 def second_half_loss(model: torch.nn.Module, text: Tensor) -> Tensor:
-    """Nats a token, of tokens that repeat."""
+    """Return the loss in nats a token of the second half, whose tokens repeat earlier ones."""
     logits = model.scores(text[:, :-1])
     return F.cross_entropy(logits[:, HALF:].flatten(0, 1), text[:, HALF + 1 :].flatten())

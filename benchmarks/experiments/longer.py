@@ -1,4 +1,4 @@
-"""Do positions extrapolate? Each scheme learns to copy the token before, and is asked at twice the trained length."""
+"""Do positions extrapolate? Each scheme learns to copy the token before, and is tested at twice the trained length."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def measure() -> dict[str, Any]:
-    """Accuracy at the trained length, at up to it, and past it."""
+    """Return the accuracy at the trained length, and at positions past it."""
     return {
         "claim": "learned positions cannot extrapolate, sinusoids can",
         "x": [SHORT, LONG],

@@ -20,7 +20,7 @@ CASES = {
 
 
 def measure() -> dict[str, Any]:
-    """Return the loss in nats a token on the way, and the gradient of each decoder layer before the first update."""
+    """Return the loss in nats a token during training, and the gradient norm of each decoder layer before it."""
     return {
         "claim": "pre-norm is more stable than post-norm",
         "x": toy.updates(STEPS),
@@ -42,7 +42,7 @@ def _train(norm: str, warmup: int, seed: int) -> list[float]:
 
 
 def _gradients(norm: str, seed: int) -> list[float]:
-    """Of all weights of each decoder layer, the first to the last."""
+    """Return the gradient norm over all weights of each decoder layer, from the first to the last."""
     model = toy.build(seed, num_layers=NUM_LAYERS, norm=norm)
     toy.mean_loss(model, *toy.draw(torch.Generator().manual_seed(1))).backward()
     return [

@@ -1,4 +1,4 @@
-"""The first idea of neural translation: a recurrent network that says a token at each token. It fails on word order."""
+"""The first idea of neural translation: a recurrent network with one output per input token. It fails on word order."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ TASKS = ("the same order", "the reverse order")
 
 
 def measure() -> dict[str, Any]:
-    """Loss in nats a token over the last updates, where target and source have one order and where they have not."""
+    """Return the loss in nats a token over the last updates, where targets have the order of sources or the reverse."""
     return {
         "claim": "a one-to-one network fails where word order or length differs",
         "x": [0, 1],

@@ -1,4 +1,4 @@
-"""What does each position read? Measured by a change of one input, as a table of receptive fields.
+"""Which positions does an output depend on? A table of receptive fields, measured by gradients.
 
 An output depends on an input if its gradient is not zero. Layers are untrained, so every path that exists is open.
 """
@@ -25,7 +25,7 @@ MIXERS: dict[str, dict[str, Any]] = {
 
 
 def measure() -> dict[str, Any]:
-    """Positions that reach the middle one, by the number of layers."""
+    """Return the number of positions that reach the middle one, by number of layers."""
     series = {name: {"median": [_reach(mixer, depth) for depth in DEPTHS]} for name, mixer in MIXERS.items()}
     series["feed-forward alone"] = {"median": [1.0] * len(DEPTHS)}
     series["recurrence"] = {"median": [_recurrent(depth) for depth in DEPTHS]}

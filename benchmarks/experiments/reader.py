@@ -1,4 +1,4 @@
-"""A small encoder that answers at every position: what experiments on relations between tokens train."""
+"""A small encoder that classifies every position, trained by the experiments on relations between tokens."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +15,11 @@ from regardant.models.transformer import initialise
 from regardant.models.vectors import Vectors
 
 Batch = Callable[[torch.Generator], tuple[Tensor, Tensor]]
-"""Returns tokens [B, T] and answers [B, T]; answer -1 is not asked for."""
+"""Function that returns tokens [B, T] and answers [B, T]; positions with answer -1 are not predicted."""
 
 
 class Reader(nn.Module):
-    """Embeddings with positions, an encoder, and classes of each position."""
+    """Embeddings with positions, an encoder, and a linear classifier of each position."""
 
     def __init__(self, seed: int, *, vocab_size: int, classes: int, max_length: int, **settings: Any) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Reader(nn.Module):
         initialise(self)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the scores [B, T, C]."""
+        """Return the logits [B, T, C]."""
         scores: Tensor = self.answer(self.read(tokens))
         return scores
 
@@ -50,7 +50,7 @@ class Reader(nn.Module):
 
 
 class RecurrentReader(nn.Module):
-    """A GRU of both directions in place of the encoder."""
+    """A bidirectional GRU in place of the encoder."""
 
     def __init__(self, seed: int, *, vocab_size: int, classes: int) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class RecurrentReader(nn.Module):
         self.answer = nn.Linear(64, classes)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the scores [B, T, C]."""
+        """Return the logits [B, T, C]."""
         scores: Tensor = self.answer(self.read(tokens))
         return scores
 
@@ -70,10 +70,8 @@ class RecurrentReader(nn.Module):
         return states
 
 
-def fit(
-    model: nn.Module, batch: Batch, *, steps: int, rate: float, clip: float | None = None, warmup: int = 50
-) -> None:
-    """Train by Adam on fresh batches."""
+def fit(model: nn.Module, batch: Batch, *, steps: int, rate: float, warmup: int = 50) -> None:
+    """Train with Adam and linear warm-up on fresh batches."""
     optimizer, generator = torch.optim.Adam(model.parameters(), lr=rate), torch.Generator().manual_seed(1)
     for step in range(1, steps + 1):
         for group in optimizer.param_groups:
@@ -82,14 +80,12 @@ def fit(
         loss = F.cross_entropy(model(tokens).flatten(0, 1), answers.flatten(), ignore_index=-1)
         optimizer.zero_grad()
         loss.backward()
-        if clip is not None:
-            nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
 
 
 @torch.no_grad()
 def accuracy(model: nn.Module, tokens: Tensor, answers: Tensor) -> float:
-    """Return the share of right answers among those asked for."""
+    """Return the share of right answers among the positions with one."""
     asked = answers >= 0
     return float((model(tokens).argmax(-1) == answers)[asked].float().mean())
 

@@ -16,7 +16,7 @@ SYMBOLS, LENGTH, STEPS, RATE, SEEDS, HEADS = 5, 9, 800, 3e-3, 3, 4
 
 
 def measure() -> dict[str, Any]:
-    """Weight of the best head on each of the two tokens, before and after training, and the accuracy."""
+    """Return the weight of the best head on each of the two tokens, before and after training, and the accuracy."""
     return {
         "claim": "heads specialise on relations",
         "x": [0, 1],

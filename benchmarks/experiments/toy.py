@@ -1,4 +1,4 @@
-"""Reversing sequences of eight symbols: what the small experiments train on."""
+"""Reversing sequences of eight symbols, the task of the small experiments."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from regardant.models.encoder_decoder import EncoderDecoder, EncoderDecoderConfi
 
 VOCAB_SIZE, FIRST_SYMBOL, LENGTH, BATCH_SIZE, SOS = 12, 5, 8, 32, 1
 CHANCE = math.log(VOCAB_SIZE - FIRST_SYMBOL)
-"""The loss, in nats a token, of who knows nothing but the symbols."""
+"""Loss in nats a token of a uniform guess among the symbols."""
 
 EVERY = 20
 """Updates between two numbers of a curve."""
@@ -33,7 +33,7 @@ def draw(generator: torch.Generator, size: int = BATCH_SIZE) -> tuple[Tensor, Te
 
 
 def mean_loss(model: torch.nn.Module, source: Tensor, target: Tensor) -> Tensor:
-    """Nats a token."""
+    """Return the mean loss in nats a token."""
     total: Tensor = model(source=source, target=target[:, :-1], targets=target[:, 1:]).total
     return total / target[:, 1:].numel()
 
@@ -44,10 +44,11 @@ def train(
     steps: int,
     rate: float,
     warmup: int = 0,
+    clip: float | None = None,
     batch: Callable[[torch.Generator], tuple[Tensor, Tensor]] = draw,
     watch: Callable[[], float] | None = None,
 ) -> list[float]:
-    """Adam; every EVERY updates the mean loss of the last ones, or what `watch` sees then and at the start."""
+    """Train with Adam. Return the mean loss of every EVERY updates, or `watch()` before them and after every EVERY."""
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     generator = torch.Generator().manual_seed(1)
     curve, losses = [watch()] if watch else [], []
@@ -57,6 +58,8 @@ def train(
         loss = mean_loss(model, *batch(generator))
         optimizer.zero_grad()
         loss.backward()
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         losses.append(loss.item())
         if step % EVERY == 0:

@@ -1,6 +1,6 @@
-"""Can a layer find a relation at a distance that varies? The last token says how far back the answer stands.
+"""Can a layer find a relation at a distance that varies? The last token gives the distance of the answer.
 
-Convolutions and dense layers have a weight for each offset or place, whatever the tokens say; attention compares.
+Convolutions and dense layers have a weight for each offset or position, whatever the tokens; attention compares tokens.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ MIXERS: dict[str, dict[str, Any]] = {
 
 
 def measure() -> dict[str, Any]:
-    """Accuracy by distance, one layer of each kind."""
+    """Return the accuracy by distance for one layer of each kind."""
     return {
         "claim": "convolution and dense layers tie weights to places; attention finds a relation at any distance",
         "x": DISTANCES,

@@ -1,4 +1,4 @@
-"""Do warm-up and clipping cure instability? Post-norm stacks at ever larger rates, with and without each."""
+"""Do warm-up and clipping cure instability? Post-norm stacks at rising learning rates, with and without each."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ CASES = {"neither": (0, None), "warm-up": (WARMUP, None), "clipping": (0, CLIP),
 
 
 def measure() -> dict[str, Any]:
-    """Loss in nats a token over the last updates, by rate."""
+    """Return the loss in nats a token over the last updates, by learning rate."""
     from .reader import spread
 
     return {
@@ -28,21 +28,6 @@ def _losses(warmup: int, clip: float | None, seed: int) -> list[float]:
     found = []
     for rate in RATES:
         model = toy.build(seed, num_layers=LAYERS, norm="post")
-        if clip is not None:
-            for parameter in model.parameters():
-                parameter.register_post_accumulate_grad_hook(_clipped(clip))
-        curve = toy.train(model, steps=STEPS, rate=rate, warmup=warmup)
+        curve = toy.train(model, steps=STEPS, rate=rate, warmup=warmup, clip=clip)
         found.append(curve[-1] if torch.isfinite(torch.tensor(curve[-1])) else 10.0)
     return found
-
-
-def _clipped(most: float) -> Any:
-    """Return a hook that clips the gradient of one tensor by its norm."""
-
-    def hook(parameter: torch.Tensor) -> None:
-        assert parameter.grad is not None
-        norm = parameter.grad.norm()
-        if norm > most:
-            parameter.grad.mul_(most / norm)
-
-    return hook

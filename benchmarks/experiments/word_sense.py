@@ -51,7 +51,7 @@ def _found(seed: int) -> dict[str, list[float]]:
 
 
 def on_cue(model: reader.Reader, tokens: Tensor) -> float:
-    """Return the mean weight of the ambiguous word on its cue, of the head that gives most."""
+    """Return the mean weight of the ambiguous word on its cue, for the head with the largest."""
     (weights,) = reader.attention_weights(model, tokens)  # [B, H, T, T]
     rows = torch.arange(len(tokens))
     bank = (tokens == BANK).int().argmax(-1)

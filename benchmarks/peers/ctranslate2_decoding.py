@@ -1,4 +1,4 @@
-"""CTranslate2 over the weights of a run, by its own specification of a Transformer.
+"""CTranslate2 with the weights of a run, by its own specification of a Transformer.
 
 Arguments: the run, the sentences, compute type, batches at once, threads of each.
 """
@@ -20,16 +20,16 @@ from serve import Driver
 SOS, EOS, UNK = 1, 2, 3
 
 EMBEDDING = "source.table.weight"
-"""Where a run's file has the matrix that source, target and output share."""
+"""Name in a run's weights of the matrix that source, target and output share."""
 
 SELF = ("self_attention.query_key_value", "self_attention.output")
 CROSS = ("cross_attention.query", "cross_attention.key_value", "cross_attention.output")
 NETWORK = ("feed_forward.widen", "feed_forward.narrow")
-"""Our names of the matrices of each sublayer, in CTranslate2's order: it keeps as one what we keep as one."""
+"""Our names of the matrices of each sublayer, in CTranslate2's order. Both fuse the same projections."""
 
 
 def specification(shape: dict[str, Any], weights: dict[str, np.ndarray]) -> TransformerSpec:
-    """Return a post-norm model of ours."""
+    """Return the specification of a post-norm model of ours."""
     layers = shape["num_layers"]
     spec = TransformerSpec.from_config(
         (layers, layers), shape["num_heads"], pre_norm=False, activation=common_spec.Activation.RELU
@@ -55,7 +55,7 @@ def specification(shape: dict[str, Any], weights: dict[str, np.ndarray]) -> Tran
 
 
 def sublayers(layer: Any) -> Iterator[tuple[list[Any], tuple[str, ...], Any, str]]:
-    """Its matrices and our names of them, its norm and our name of it."""
+    """Yield for each sublayer its matrices, our names of them, its norm and our name of the norm."""
     own, network = layer.self_attention, layer.ffn
     yield own.linear, SELF, own.layer_norm, "after_self_attention.norm"
     if hasattr(layer, "attention"):
@@ -64,7 +64,7 @@ def sublayers(layer: Any) -> Iterator[tuple[list[Any], tuple[str, ...], Any, str
 
 
 def sinusoids(length: int, d_model: int) -> np.ndarray:
-    """All sines, then all cosines."""
+    """Return the sinusoidal positions [length, d_model]: all sines, then all cosines."""
     angles = np.arange(length)[:, None] / 10000.0 ** (np.arange(0, d_model, 2) / d_model)
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)
 
@@ -91,7 +91,7 @@ def main() -> None:
     most = most_tokens()
 
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
-        """Where batches come as one, it takes several of `batch_size` at once."""
+        """Translate one call's sentences, in several batches of `batch_size` at once if there are more."""
         found = translator.translate_batch(
             [[str(token) for token in ids] for ids in sources],
             beam_size=request["beam_size"],

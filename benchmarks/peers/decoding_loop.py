@@ -1,4 +1,4 @@
-"""How a peer that translates answers: seconds, and the ids it wrote for every sentence. Standard library alone."""
+"""Loop of a peer that translates: answers have the seconds and the ids of every translation. Standard library only."""
 
 import json
 import sys
@@ -9,11 +9,11 @@ from typing import Any
 from serve import Clock, Driver
 
 Translate = Callable[[list[list[int]], dict[str, Any]], list[list[int]]]
-"""Sources of one batch, each ending with EOS, and the driver's request, to targets without SOS and EOS."""
+"""Function from the sources of one batch, with EOS, and the driver's request to targets without SOS and EOS."""
 
 
 def answer_requests(driver: Driver, translate: Translate) -> None:
-    """Answer requests {"batches": indices, "beam_size": N}, with whatever else the peer understands."""
+    """Answer requests {"batches": indices, "beam_size": N}, with other fields for the peer."""
     sources = sentences()
     for request in driver.requests():
         clock = Clock()
@@ -35,18 +35,18 @@ def folder() -> Path:
 
 
 def sentences() -> list[list[int]]:
-    """Return the sources that are translated."""
+    """Return the ids of the sources to translate."""
     found: list[list[int]] = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["sources"]
     return found
 
 
 def most_tokens() -> int:
-    """Return the most tokens of a target."""
+    """Return the largest number of tokens of a target."""
     found: int = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["most_tokens"]
     return found
 
 
 def shape() -> dict[str, Any]:
-    """Of the model."""
+    """Return the shape of the model."""
     found: dict[str, Any] = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["shape"]
     return found

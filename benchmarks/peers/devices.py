@@ -1,4 +1,4 @@
-"""What a peer computes on: the accelerator there is, else the CPU."""
+"""Device of a peer: the accelerator if there is one, else the CPU."""
 
 import torch
 
@@ -6,11 +6,11 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def memory() -> dict[str, int]:
-    """Return the most bytes of the accelerator that tensors have held, if there is one."""
+    """Return the peak bytes of tensors on the accelerator, if there is one."""
     return {"peak_bytes": torch.cuda.max_memory_allocated()} if DEVICE.type == "cuda" else {}
 
 
 def wait() -> None:
-    """For all that the device was sent, before a clock is read."""
+    """Wait for all work queued on the device, before a clock is read."""
     if DEVICE.type == "cuda":
         torch.cuda.synchronize()

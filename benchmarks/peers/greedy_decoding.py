@@ -1,4 +1,4 @@
-"""Greedy search by Regardant and by what torch.nn.Transformer offers: its encoder reads the source once, its decoder
+"""Greedy search by Regardant and by torch.nn.Transformer, whose encoder reads the source once and whose decoder reads
 the whole prefix at each step.
 
 Both have random weights, and never end before their limit.
@@ -45,7 +45,7 @@ def main() -> None:
     torch.manual_seed(1)
     ours = build(shape).eval()
     with torch.no_grad():
-        ours.get_parameter("head.weight")[EOS] = 0  # so its score is never the best
+        ours.get_parameter("head.weight")[EOS] = 0  # so its logit is never the largest
     theirs = Translator(shape).eval()
     driver.answer(versions={"torch": str(torch.__version__)}, threads=torch.get_num_threads())
     for request in driver.requests():

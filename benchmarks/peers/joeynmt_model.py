@@ -1,4 +1,4 @@
-"""What JoeyNMT is told of the shape that all share. Its vocabulary puts the special words in an order of its own."""
+"""JoeyNMT's configuration of the shape that all share. Its vocabulary has the special tokens in another order."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +10,11 @@ from torch import nn
 UNK, PAD, BOS, EOS = range(4)
 
 OF_OURS = {0: PAD, 1: BOS, 2: EOS, 3: UNK}
-"""Its ids of our special tokens; all others are the same."""
+"""JoeyNMT's ids of our special tokens; the ids of all other tokens are equal."""
 
 
 def words(vocab_size: int) -> list[str]:
-    """Return the vocabulary but for the special words: a token is written as its number."""
+    """Return the vocabulary without special tokens: a token is written as its id."""
     return [str(token) for token in range(len(OF_OURS), vocab_size)]
 
 
@@ -75,14 +75,14 @@ def recurrent_section(shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep_attention_weights(model: nn.Module) -> None:
-    """Drop out nothing where the other models do not."""
+    """Turn off dropout of attention weights, which the other models do not have."""
     for module in model.modules():
         if isinstance(module, MultiHeadedAttention):
             module.dropout.p = 0.0
 
 
 def renumbering(vocab_size: int) -> torch.Tensor:
-    """Its id of each of our ids."""
+    """Return JoeyNMT's id of each of our ids [vocab_size]."""
     ids = torch.arange(vocab_size)
     ids[list(OF_OURS)] = torch.tensor(list(OF_OURS.values()))
     return ids

@@ -1,4 +1,4 @@
-"""JoeyNMT's own trainer on the text of the driver, and what its model translates.
+"""JoeyNMT's own trainer on the text of the driver, and translations by its model.
 
 Arguments: the file of the driver, beside which the text is.
 """
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def until_end(ids: list[int]) -> list[int]:
-    """Return our ids of a target before its end."""
+    """Return our ids of the tokens of a target before EOS."""
     kept = ids[: ids.index(EOS)] if EOS in ids else ids
     return [OURS.get(token, token) for token in kept]
 

@@ -1,4 +1,4 @@
-"""JoeyNMT's own trainer on batches of its own: the text of the whole corpus, cut into batches as it does."""
+"""JoeyNMT's own trainer, which cuts the text of the whole corpus into batches of its own."""
 
 import sys
 from importlib.metadata import version
@@ -19,7 +19,7 @@ BATCH_TOKENS = 4096
 
 
 def configuration(shape: dict[str, Any], text: Path, folder: Path) -> dict[str, Any]:
-    """As a user's YAML file would have it. `text` holds train.en, train.de, dev.en and dev.de, tokens as numbers."""
+    """Return the content of a user's YAML file. `text` holds train.en, train.de, dev.en and dev.de, as token ids."""
     vocabulary = folder / "words.txt"
     vocabulary.write_text("".join(f"{word}\n" for word in words(shape["vocab_size"])), encoding="utf-8")
     sides = {
@@ -71,7 +71,7 @@ def manager(shape: dict[str, Any], text: Path, folder: Path) -> tuple[TrainManag
 
 
 def about(trainer: TrainManager) -> dict[str, Any]:
-    """Return what the driver is told at first."""
+    """Return the first answer to the driver."""
     return {
         "versions": {"joeynmt": version("joeynmt"), "torch": str(torch.__version__)},
         "threads": torch.get_num_threads(),

@@ -21,7 +21,7 @@ def build(shape: dict[str, Any]) -> Model:
 
 
 def batch_of(source: Tensor, target: Tensor) -> Batch:
-    """Return its batch of our ids."""
+    """Return JoeyNMT's batch of our ids [B, S] and [B, T]."""
     ids = renumbering(int(max(source.max(), target.max())) + 1)
     source, target = ids[source], ids[target]
     return Batch(
@@ -40,7 +40,7 @@ def batch_of(source: Tensor, target: Tensor) -> Batch:
 def loss(model: Model, source: Tensor, target: Tensor) -> Tensor:
     batch = batch_of(source, target)
     if isinstance(model.encoder, RecurrentEncoder):
-        batch.sort_by_src_length()  # which it needs, and JoeyNMT's trainer does
+        batch.sort_by_src_length()  # the recurrent encoder needs it, and JoeyNMT's trainer does it
     total, *_ = model(return_type="loss", **vars(batch))
     return batch.normalize(total, "tokens")
 

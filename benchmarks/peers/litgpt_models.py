@@ -1,4 +1,4 @@
-"""A language model of litgpt, trained: rotary positions and a matrix of its own for the output, else GPT-2's layers."""
+"""A language model of litgpt, trained: GPT-2's layers, but with rotary positions and an untied output matrix."""
 
 import json
 import sys

@@ -8,7 +8,7 @@ PAD, SOS, EOS = 0, 1, 2
 
 
 def build(shape: dict[str, Any]) -> MarianMTModel:
-    """Post-norm, ReLU, one matrix for all embeddings; dropout where the paper has it, inside the network too."""
+    """Return a post-norm model with ReLU and tied embeddings; dropout as in the paper, and in feed-forward networks."""
     layers, heads, d_ff = shape["num_layers"], shape["num_heads"], shape["d_ff"]
     return MarianMTModel(
         MarianConfig(

@@ -1,7 +1,7 @@
-"""transformers' `generate` over Marian's model with the weights of a run.
+"""`generate` of transformers with Marian's model and the weights of a run.
 
 Arguments: the run, the sentences, and the precision: float32, bfloat16 (weights too) or autocast (float32 weights,
-bfloat16 products). Ends with an error before the first request if this version cannot translate in it.
+bfloat16 products). Exits with an error before the first request if this version cannot translate in that precision.
 """
 
 import sys
@@ -18,7 +18,7 @@ from serve import Driver
 from transformers import MarianMTModel
 
 LEFT_TO_MARIAN = {"final_logits_bias", "model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"}
-"""Places of Marian's model that a run has no weights for: a bias of zeros, and sinusoids."""
+"""Parameters of Marian's model that a run has no weights for: a bias of zeros, and sinusoids."""
 
 
 def load(precision: str) -> MarianMTModel:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from torch import Tensor
 
 EMBEDDING = "source.table.weight"
-"""Where a run's file has the matrix that source, target and output share."""
+"""Name in a run's weights of the matrix that source, target and output share."""
 
 EMBEDDINGS = (
     "model.shared.weight",
@@ -27,15 +27,15 @@ SUBLAYERS["decoder"] = SUBLAYERS["encoder"] | {
     "cross_attention": "encoder_attn",
     "after_cross_attention.norm": "encoder_attn_layer_norm",
 }
-"""Our name of each part of a layer, and Marian's."""
+"""Marian's name of each part of a layer, by ours."""
 
 FUSED = {"query_key_value": ("q_proj", "k_proj", "v_proj"), "key_value": ("k_proj", "v_proj")}
 ALONE = {"query": "q_proj", "output": "out_proj"}
-"""Inside of an attention."""
+"""Marian's names of the projections of an attention, by ours: fused ones, and single ones."""
 
 
 def in_marians_names(ours: dict[str, Tensor], num_layers: int) -> dict[str, Tensor]:
-    """Return the weights of a post-norm model of ours."""
+    """Return the weights of a post-norm model of ours by Marian's names."""
     named = dict.fromkeys(EMBEDDINGS, ours[EMBEDDING])
     for stack, sublayers in SUBLAYERS.items():
         for layer in range(num_layers):
@@ -48,7 +48,7 @@ def in_marians_names(ours: dict[str, Tensor], num_layers: int) -> dict[str, Tens
 
 
 def split(parts: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yield the matrices of one sublayer; those of an attention that we keep as one are taken apart."""
+    """Yield the weights of one sublayer by Marian's names; fused projections of an attention are split."""
     for name, value in parts.items():
         projection, _, kind = name.rpartition(".")
         if projection in FUSED:

@@ -1,4 +1,4 @@
-"""Marian's model trained by transformers' Trainer, in bfloat16 by its own setting, and what it translates.
+"""Marian's model trained by transformers' Trainer, in bfloat16 by its own setting, and translations by the model.
 
 Arguments: the file of the driver, and a folder for what Trainer writes.
 """
@@ -20,11 +20,11 @@ from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 IGNORED = -100
 SENTENCES = 256
-"""Of a batch: some 4,000 target tokens."""
+"""Number of sentences in a batch: some 4,000 target tokens."""
 
 
 def collate(rows: list[dict[str, Any]]) -> dict[str, Tensor]:
-    """Return a padded batch. With label smoothing Trainer keeps the labels from the model, which then shifts none."""
+    """Return a padded batch. With label smoothing, Trainer passes no labels to the model, so they are shifted here."""
     source = pad_sequence([torch.tensor(row["input_ids"]) for row in rows], True, PAD)
     labels = pad_sequence([torch.tensor(row["labels"]) for row in rows], True, IGNORED)
     before = pad_sequence([torch.tensor([SOS, *row["labels"][:-1]]) for row in rows], True, PAD)

@@ -1,4 +1,4 @@
-"""The machine's own matmul rate: what every other number is held to."""
+"""The machine's own matmul rate, which other rates are compared with."""
 
 import time
 from statistics import median
@@ -8,7 +8,7 @@ from devices import DEVICE, wait
 from serve import Driver
 
 ROWS, INNER, COLUMNS = (4096, 512, 2048) if DEVICE.type == "cpu" else (8192, 8192, 8192)
-"""An accelerator reaches its rate with large matrices alone."""
+"""Sizes of the product. An accelerator reaches its peak rate with large matrices alone."""
 
 REPEATS = 15
 
@@ -18,7 +18,7 @@ def by_onednn(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 def gigaflops(dtype: torch.dtype) -> float:
-    """GFLOP/s of one product, the median; on a CPU that of PyTorch's own or of oneDNN's, whichever is faster."""
+    """Return the median GFLOP/s of one product; on a CPU, that of PyTorch or of oneDNN, whichever is faster."""
     left, right = torch.randn(ROWS, INNER).to(DEVICE, dtype), torch.randn(INNER, COLUMNS).to(DEVICE, dtype)
     rates = []
     for multiply in (torch.mm, by_onednn) if DEVICE.type == "cpu" else (torch.mm,):

@@ -11,7 +11,7 @@ from torch import nn
 
 
 def initialise(model: Any, config: Any) -> None:
-    """Set matrices by Xavier and Glorot's rule and embeddings to a deviation of 1 / sqrt(d_model)."""
+    """Initialise matrices by the Xavier uniform rule, and embeddings with a standard deviation of 1 / sqrt(d_model)."""
     for module in model.modules():
         if isinstance(module, nn.Linear) and module is not model.lm_head:
             nn.init.xavier_uniform_(module.weight)

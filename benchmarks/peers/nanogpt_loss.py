@@ -17,7 +17,7 @@ def main() -> None:
     from model import GPT, GPTConfig
 
     saved = torch.load(CHECKPOINT, map_location="cpu", weights_only=True)
-    sys.stdout, answers = sys.stderr, sys.stdout  # the model tells its size as it is made
+    sys.stdout, answers = sys.stderr, sys.stdout  # the constructor of the model prints its size
     model = GPT(GPTConfig(**saved["model_args"])).eval()
     model.load_state_dict(saved["model"])
     context = saved["model_args"]["block_size"]

@@ -31,7 +31,7 @@ def main() -> None:
         n_head=shape["num_heads"],
         dropout=shape["dropout"],
     )
-    with contextlib.redirect_stdout(sys.stderr):  # it says how many parameters it has
+    with contextlib.redirect_stdout(sys.stderr):  # the constructor prints the number of parameters
         model = GPT(config)
     pairs = [((tokens.contiguous(), targets.contiguous()), count) for tokens, targets, count in batches(shape)]
     train_on("torch", model, pairs, word_loss)

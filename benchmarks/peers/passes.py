@@ -1,6 +1,6 @@
 """Timed passes in any training loop: a hook on the optimizer counts updates, answers the driver and waits for it.
 
-So a library's own trainer is timed as it is, with all that it does around a step.
+So a library's own trainer is timed unchanged, with all of its work around a step.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 
 class Passes:
-    """What the driver asks for: a pass is {"updates": N} and whatever else a loop understands."""
+    """Passes that the driver requests, each by {"updates": N} and other fields for the loop."""
 
     request: dict[str, Any]
 
@@ -20,7 +20,7 @@ class Passes:
         register_optimizer_step_post_hook(self._after_update)
 
     def begin(self) -> None:
-        """Wait for the next request and start the clock. Where no more is asked the process ends."""
+        """Wait for the next request and start the clock. Exits if there are no more requests."""
         request = next(self.requests, None)
         if request is None:
             raise SystemExit
@@ -28,7 +28,7 @@ class Passes:
         self.clock = Clock()
 
     def trained_on(self, tokens: int) -> None:
-        """Real target tokens of the batch at hand."""
+        """Count the real target tokens of the current batch."""
         self.tokens += tokens
 
     def _after_update(self, *optimizer_and_arguments: Any) -> None:

@@ -1,6 +1,6 @@
-"""Marks in any training: when the driver's minutes are over, the clock stops and the test is translated.
+"""Marks in any training loop: when the driver's minutes are over, the clock stops and the test set is translated.
 
-A hook on the optimizer asks for the time, so a library's own trainer is taken as it is.
+A hook on the optimizer reads the clock, so a library's own trainer runs unchanged.
 """
 
 import time
@@ -11,11 +11,11 @@ from serve import Driver
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 Translate = Callable[[], list[list[int]]]
-"""The ids written for every source, without SOS and EOS."""
+"""Function that returns the ids of the translation of every source, without SOS and EOS."""
 
 
 class Marks:
-    """Answers requests {"minutes": N} with what the model translates after so many minutes of training."""
+    """Hook that answers requests {"minutes": N} with the translations after N minutes of training in total."""
 
     def __init__(self, driver: Driver, translate: Translate) -> None:
         self.driver, self.requests, self.translate = driver, driver.requests(), translate
@@ -23,7 +23,7 @@ class Marks:
         register_optimizer_step_post_hook(self._after_update)
 
     def begin(self) -> None:
-        """Wait for the next request. Where no more is asked the process ends."""
+        """Wait for the next request. Exits if there are no more requests."""
         request = next(self.requests, None)
         if request is None:
             raise SystemExit

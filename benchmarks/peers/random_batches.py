@@ -1,4 +1,4 @@
-"""Batches of random numbers for models of one stack: a language model, a masked one, and one of images."""
+"""Random batches for single-stack models: a language model, a masked language model, and an image classifier."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 PAD = 0
 FIRST = 5
-"""Ids before it are special in Regardant's vocabularies."""
+"""First id that is no special token in Regardant's vocabularies."""
 
 MASK, MASKED = 4, 0.15
 """Id of the mask, and the share of tokens that are masked."""
@@ -17,17 +17,17 @@ CHANNELS, CLASSES = 3, 10
 BATCHES = 4
 
 PROMPT = 16
-"""Tokens of the text that is continued."""
+"""Number of tokens of the prompt."""
 
 
 def batches(shape: dict[str, Any]) -> list[tuple[Tensor, Tensor, int]]:
-    """Return inputs, targets and the number of targets that count of each batch. The others are PAD."""
+    """Return the inputs and targets of each batch, and the number of targets that count: the others are PAD."""
     generator = torch.Generator().manual_seed(2)
     return [_batch(shape, generator) for _ in range(BATCHES)]
 
 
 def prompt_of(shape: dict[str, Any]) -> Tensor:
-    """Return the tokens of the text that is continued [T]."""
+    """Return the ids of the prompt [T]."""
     return torch.randint(FIRST, shape["vocab_size"], (PROMPT,), generator=torch.Generator().manual_seed(2))
 
 

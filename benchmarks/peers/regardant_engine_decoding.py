@@ -1,4 +1,4 @@
-"""A trained run through `--engine ctranslate2`, as `regardant translate` has it: exported, its threads probed.
+"""A trained run with `--engine ctranslate2`, as in `regardant translate`: exported, with probed threads.
 
 Arguments: the run, the sentences, the compute type.
 """

@@ -1,4 +1,4 @@
-"""Regardant's trainer on models of one stack: a language model, a masked one, and one of images."""
+"""Regardant's trainer on single-stack models: a language model, a masked language model, and an image classifier."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ from regardant.tasks.items.data import ItemBatch
 
 
 def build(shape: dict[str, Any]) -> Model:
-    """Return the model of a shape, as published models of its kind have it."""
+    """Return the model of a shape, with the layers of published models of its kind."""
     settings: dict[str, Any] = {name: shape[name] for name in ("d_model", "num_heads", "d_ff", "num_layers", "dropout")}
     settings |= {"positions": {"kind": "learned"}, "scale_embeddings": False, "max_length": shape["length"]}
     settings |= {"feed_forward": {"kind": "linear", "activation": "gelu"}}

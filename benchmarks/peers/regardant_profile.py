@@ -1,4 +1,4 @@
-"""Where Regardant's own training steps spend their time: operators, told apart by what they are part of."""
+"""Time of Regardant's own training steps by part, from the operators that are profiled."""
 
 import contextlib
 import resource
@@ -24,7 +24,7 @@ FUNCTIONS = {
     "loss": ("_ProjectedCrossEntropy", "cross_entropy"),
     "optimizer, clipping, average": ("Optimizer.step", "_foreach_", "linalg_vector_norm"),
 }
-"""By the name of what an operator runs inside of. Backward functions are named after their forward ones."""
+"""Parts, with names of the functions that their operators run in. Backward functions are named after forward ones."""
 
 OPERATORS = {
     "matmul": ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::matmul", "mkldnn"),
@@ -32,7 +32,7 @@ OPERATORS = {
     "copies and casts": ("aten::copy_", "_to_copy", "aten::to", "clone", "contiguous", "aten::cat", "index", "split"),
     "embedding": ("embedding",),
 }
-"""By the operator's own name. Whatever is left is the arithmetic between them."""
+"""Parts, with names of their operators. All other operators are arithmetic between these."""
 
 LEFT = "residuals, activations and the rest"
 
@@ -59,11 +59,11 @@ def names_around(event: FunctionEvent) -> list[str]:
 
 
 class Enough(Exception):
-    """Ends the training."""
+    """Exception that ends the training."""
 
 
 class Watch:
-    """Lets training run warm, then counts page faults over some updates, then profiles as many."""
+    """Hook that lets training warm up, then counts page faults over UPDATES updates, then profiles as many."""
 
     def __init__(self) -> None:
         self.updates = 0
@@ -87,7 +87,7 @@ class Watch:
             raise Enough
 
     def parts(self) -> dict[str, float]:
-        """Seconds of each part, of all that was profiled."""
+        """Return the profiled seconds of each part, the largest first."""
         seconds: dict[str, float] = defaultdict(float)
         for event in self.profile.events():
             seconds[part_of(names_around(event))] += event.self_cpu_time_total / 1e6

@@ -1,4 +1,4 @@
-"""Regardant's own trainer, with all that it does around a step: probe, schedule, average, metrics."""
+"""Regardant's own trainer, with all of its work around a step: probe, schedule, average, metrics."""
 
 import sys
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from regardant.training.strategies import make_fabric
 
 
 class Counts(Protocol):
-    """Is told of every batch."""
+    """Counter of the target tokens of every batch."""
 
     def trained_on(self, tokens: int) -> None: ...
 
@@ -57,7 +57,7 @@ class BatchesInTurn:
 def trainer_for(
     model: Model, batches: Sequence[Batch], precision: str, run: Path, passes: Counts
 ) -> tuple[Trainer, Decisions]:
-    """Return the trainer of a model on batches. Kernel and, if need be, precision are the product's choice."""
+    """Return the trainer of a model on batches. Regardant chooses the kernel, and the precision if `auto`."""
     keep_freed_memory()
     config = NextTokenTraining.model_validate(
         {
@@ -85,7 +85,7 @@ def trainer_of(path: Path, precision: str, run: Path, passes: Counts) -> tuple[T
 
 
 def answer_and_train(driver: Driver, passes: Passes, trainer: Trainer, decisions: Decisions) -> None:
-    """Say what will be timed, and train until no more is asked."""
+    """Describe the model to the driver, and train until there are no more requests."""
     driver.answer(
         versions={"regardant": __version__, "torch": str(torch.__version__)},
         threads=torch.get_num_threads(),

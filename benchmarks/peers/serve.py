@@ -1,6 +1,6 @@
-"""How a peer answers its driver: a JSON object a line, in on stdin and out on stdout.
+"""Protocol between a peer and its driver: one JSON object a line, requests on stdin and answers on stdout.
 
-Runs in the environments of all peers, so it takes the standard library alone.
+This module runs in the environments of all peers, so it imports the standard library only.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Driver:
-    """The process at the other end. Whatever else is printed from now on goes to stderr, the peer's log."""
+    """The process at the other end. Once it is made, all other output of the peer goes to stderr, which is its log."""
 
     def __init__(self) -> None:
         self.answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -22,17 +22,17 @@ class Driver:
         print(json.dumps(content), file=self.answers, flush=True)
 
     def requests(self) -> Iterator[dict[str, Any]]:
-        """Until the driver closes the line."""
+        """Yield requests until the driver closes stdin."""
         for line in sys.stdin:
             yield json.loads(line)
 
 
 class Clock:
-    """Runs from when it is made."""
+    """Clock that starts when it is made."""
 
     def __init__(self) -> None:
         self.start, self.system = time.perf_counter(), os.times().system
 
     def read(self) -> dict[str, float]:
-        """Seconds by the clock on the wall, and of the kernel, on all cores: page faults for the most part."""
+        """Return the wall time in seconds, and the seconds of all cores in the kernel: mostly page faults."""
         return {"seconds": time.perf_counter() - self.start, "system_seconds": os.times().system - self.system}

@@ -11,7 +11,7 @@ PAD = 0
 
 
 class Translator(nn.Module):
-    """Pre-norm, sinusoidal positions, one matrix for source, target and output."""
+    """Pre-norm model with sinusoidal positions and one matrix for source, target and output."""
 
     positions: Tensor
 
@@ -34,7 +34,7 @@ class Translator(nn.Module):
         )
 
     def forward(self, source: Tensor, read: Tensor) -> Tensor:
-        """Logits [B, T, V] of the tokens after each of `read` [B, T], given source [B, S]."""
+        """Return the logits [B, T, V] of the tokens after each of `read` [B, T], given source [B, S]."""
         padding = source == PAD
         return self.decode(self.encode(source, padding), padding, read)
 

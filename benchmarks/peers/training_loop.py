@@ -40,7 +40,7 @@ def train_on(
     batches: Sequence[tuple[tuple[Tensor, Tensor], int]],
     loss: Callable[[nn.Module, Tensor, Tensor], Tensor],
 ) -> None:
-    """Train a model on batches, each with the number that its speed is counted in, as the driver asks."""
+    """Train a model on batches, each with its number of targets, as the driver asks."""
     driver = Driver()
     model = model.to(DEVICE).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
@@ -69,5 +69,5 @@ def read(path: Path) -> tuple[dict[str, Any], list[tuple[Tensor, Tensor]]]:
 
 
 def smoothed(logits: Tensor, target: Tensor) -> Tensor:
-    """Return the cross-entropy a real target with label smoothing 0.1, of logits [B, T - 1, V] for target[:, 1:]."""
+    """Return the cross-entropy per real target with label smoothing 0.1, of logits [B, T - 1, V] for target[:, 1:]."""
     return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD, label_smoothing=0.1)

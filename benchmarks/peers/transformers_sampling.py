@@ -1,4 +1,4 @@
-"""GPT-2 of transformers with fresh weights, which samples by `generate` with its cache. Argument: its shape."""
+"""Sampling by `generate` of transformers from GPT-2 with fresh weights and a cache. Argument: its shape."""
 
 import copy
 import json
@@ -16,7 +16,7 @@ def main() -> None:
     driver, shape = Driver(), json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     torch.manual_seed(1)
     model, prompt = build(shape).eval(), prompt_of(shape)
-    model.generation_config.eos_token_id = None  # every text has as many tokens
+    model.generation_config.eos_token_id = None  # so that all texts have an equal number of tokens
     models = {"float32": model, "bfloat16": copy.deepcopy(model).bfloat16()}
     driver.answer(
         versions={"transformers": version("transformers"), "torch": str(torch.__version__)},

@@ -1,4 +1,4 @@
-"""XTransformer of x-transformers, trained. Its positions are learned and its output matrix is its own."""
+"""XTransformer of x-transformers, trained. Its positions are learned and its output matrix is untied."""
 
 from typing import Any
 

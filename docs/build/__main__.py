@@ -28,7 +28,7 @@ ASSETS = Path(__file__).with_name("assets")
 
 
 def main() -> int:
-    """Return the exit status."""
+    """Build the site and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m docs.build", description=__doc__)
     parser.add_argument("--site", type=Path, default=ROOT / "site", help="folder of the site [site]")
     parser.add_argument("--stage", type=Path, default=ROOT / ".site", help="folder of the staged pages [.site]")
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 class SiteError(RuntimeError):
-    """A reason why there is no site."""
+    """Failure of the site build."""
 
 
 def build(site: Path, staged: Path) -> None:
@@ -96,7 +96,7 @@ def paths(nav: list[Any]) -> list[str]:
 
 
 def check_menu(nav: list[Any], pages: Path) -> None:
-    """Raise SiteError if a staged page is in no menu. Lists of linked folders are reached by links alone."""
+    """Raise SiteError if a staged page is in no menu. Indexes of linked folders are exempt: only links lead to them."""
     staged = {str(page.relative_to(pages)) for page in pages.rglob("*.md") if page.name != "index.md"}
     if missing := sorted(staged - set(paths(nav))):
         raise SiteError(f"pages that no menu of {SETTINGS.name} leads to: {', '.join(missing)}")

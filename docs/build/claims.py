@@ -1,9 +1,9 @@
-"""A page with the claims of the lectures: what each says, what is true, what is measured here."""
+"""A page with the claims of the lectures, their true values and the values measured here."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from regardant.checks.verify import Report, verify
+from regardant.checks.verify import VerificationReport, verify
 from regardant.checks.verify.check import Checked
 
 NOT_GIVEN = "–"
@@ -13,12 +13,12 @@ CITED = "cited"
 """Cell of a claim that a source decides, in place of a measurement."""
 
 
-def page(report: Report | None = None) -> str:
-    """Return the text of the page, by default of all claims, measured now."""
+def page(report: VerificationReport | None = None) -> str:
+    """Return the text of the page. By default all claims are measured now."""
     return "\n".join(_lines(verify() if report is None else report)) + "\n"
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: VerificationReport) -> Iterator[str]:
     agree = len(report.measured) - len(report.failed)
     cited = len(report.checked) - len(report.measured)
     by_source = f"; {cited} more {'is' if cited == 1 else 'are'} decided by a source" if cited else ""

@@ -11,7 +11,7 @@ from regardant.config.schema import alternatives, inside, is_config, variants
 from regardant.tasks import MODULES, task_named
 
 OWN_PAGES = ["data", "tokenizer", "input", "model", "head", "training"]
-"""Sections with a page each, in the order in which a class finds its page. Others share the page `other`."""
+"""Sections with a page of their own. A class is on the page of the first that uses it. Others share page `other`."""
 
 OTHER = "other"
 
@@ -27,7 +27,7 @@ class Page:
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its name."""
-    # A task's module may add kinds to sections of others, so each task is asked before the next one is imported.
+    # A task's module may add kinds to sections of others, so the sections of each are read before the next is imported.
     tasks = {name: (schema := task_named(name).config, inner_sections(schema)) for name in MODULES}
     found = collect([schema for schema, _ in tasks.values()])
     homes = {

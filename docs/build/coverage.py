@@ -3,7 +3,7 @@
     python -m docs.build.coverage
 
 The list is docs/coverage.yaml. A command is parsed by the program itself and a recipe is loaded with its overrides; a
-test is looked for in its file. The exit status is 1 if one of them does not exist.
+test is looked up in its file. The exit status is 1 if one of them does not exist.
 """
 
 import importlib
@@ -32,7 +32,7 @@ LIST = ROOT / "docs/coverage.yaml"
 PAGE = ROOT / "docs/coverage.md"
 
 STUDIO = ("Runs", "Look inside", "Step through", "Tokens")
-"""Pages of the studio that a row may name behind `#`; benches are named `Lab: BENCH`."""
+"""Pages of the studio that a row may name after `#`; benches are named `Lab: BENCH`."""
 
 TAKES_RECIPE = ("train", "plan", "tune", "scale")
 """Verbs whose first argument is a recipe."""
@@ -68,7 +68,7 @@ def _ids(name: str) -> Iterator[str]:
 
 
 def faults() -> list[str]:
-    """Return a line for each row that names what does not exist, and for each claim that is in no row."""
+    """Return a line for each command or test of a row that does not exist, and for each claim that is in no row."""
     found: list[str] = []
     listed: set[str] = set()
     for rows in sections().values():
@@ -87,7 +87,7 @@ def faults() -> list[str]:
 
 @cache
 def command_fault(command: str) -> str | None:
-    """Return why a command cannot be given. None: it can."""
+    """Return why a command is invalid, or None if it is valid."""
     command, _, place = (part.strip() for part in command.partition("#"))
     words = shlex.split(command.split(" && ")[0])
     if words[0] == "make":
@@ -143,7 +143,7 @@ def _page_fault(place: str) -> str | None:
 
 @cache
 def test_fault(test: str) -> str | None:
-    """Return why a test FILE::NAME is not there. None: it is. A name `test_` stands for all tests of its file."""
+    """Return why a test FILE::NAME does not exist, or None if it does. `test_` stands for all tests of the file."""
     file, _, name = test.partition("::")
     if not (ROOT / file).is_file():
         return f"no file {file}"
@@ -181,7 +181,7 @@ def _wrapped(text: str) -> str:
 
 
 def main() -> int:
-    """Return the exit status."""
+    """Write the page and return the exit status."""
     if found := faults():
         print("coverage: " + "\n          ".join(found), file=sys.stderr)
         return 1

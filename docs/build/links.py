@@ -1,11 +1,11 @@
-"""Links of a page, by which files come along with the pages."""
+"""Links of a page, which decide which files are staged with it."""
 
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
-"""A link of Markdown: what comes before the target, the target without its anchor, the rest."""
+"""Pattern of a Markdown link, with groups for its start, the target without the anchor, and the rest."""
 
 
 class BrokenLinkError(ValueError):
@@ -13,7 +13,7 @@ class BrokenLinkError(ValueError):
 
 
 def local_links(text: str) -> list[tuple[int, str]]:
-    """Return number of the line and target of every link to a file, outside fenced code."""
+    """Return line number and target of every link to a file, outside fenced code."""
     found = []
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""What the pages of a site load over the network, which has to be nothing."""
+"""Files that the pages of a site load over the network: none are allowed."""
 
 import re
 from html.parser import HTMLParser

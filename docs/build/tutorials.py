@@ -18,7 +18,7 @@ jupyter:
   kernelspec: {display_name: Python 3, language: python, name: python3}
 ---
 """
-"""What a notebook says of its kernel. Without it the language of most blocks would be that of the notebook."""
+"""Metadata with the kernel of a notebook. Without it, the language of most blocks would be that of the notebook."""
 
 SHELL = "%%bash"
 """First line of a cell that the shell runs; in the page, a block of the language bash."""
@@ -45,7 +45,7 @@ def execute(page: Path, folder: Path) -> None:
 
     Raises TutorialError for code that fails.
     """
-    import jupytext  # with the rest of the extra `docs`
+    import jupytext  # these belong to the extra `docs`
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError

@@ -57,7 +57,7 @@ class Counted:
     """Functions of the package that a call has passed through."""
 
     calls: Counter[tuple[str, str]]
-    """By file and function."""
+    """Calls by file and function."""
     deepest: list[str]
     """Functions on the deepest stack, the outermost first."""
 
@@ -70,19 +70,19 @@ class Counted:
         return dict(sorted(files.items()))
 
     def lines(self) -> list[str]:
-        """Return a table of files and the deepest stack, for people."""
+        """Format a table of files and the deepest stack."""
         head = f"{len(self.files)} files, {len(self.deepest)} frames deep, {self.calls.total():,} calls"
         files = [f"  {calls:8,}  {name}" for name, calls in self.files.items()]
         return [head, *files, "", "  deepest stack", *(f"  {name}" for name in self.deepest)]
 
 
 def count(call: Callable[[], Any]) -> Counted:
-    """Run a call in this thread and count what of the package it passes through."""
+    """Run a call in this thread and count the functions of the package that it passes through."""
     counted, stack = Counted(Counter(), []), []
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
-        is_function = code.co_flags & CO_OPTIMIZED  # not the body of a module or class that is imported on the way
+        is_function = code.co_flags & CO_OPTIMIZED  # not the body of a module or class, which an import runs
         if not is_function or not code.co_filename.startswith(PACKAGE):
             return
         if event == "call":
@@ -113,12 +113,12 @@ def training(folder: Path) -> Counted:
         lines = (" ".join(words.split()[index] for index in sentence) + " .\n" for sentence in sentences)
         (folder.parent / name).write_text("".join(lines), encoding="utf-8")
     recipe = config.load(TranslationConfig, RECIPE, [f"data.root={folder.parent}"])
-    task_named(recipe.task)  # imports the task: classes that are made by an import are none of the way
+    task_named(recipe.task)  # imports the task now: classes made by an import are not counted
     return count(lambda: run.train(recipe, folder, lambda _: None))
 
 
 def translating(folder: Path) -> Counted:
-    """Count translating one sentence with an open run, after a first one: what is made once is not counted."""
+    """Count translating one sentence with an open run, after a first sentence: one-time work is not counted."""
     opened = run.load(folder)
     opened.translate(["The cat sat on the mat."])
     return count(lambda: opened.translate(["The cat sat on the mat."]))

@@ -13,14 +13,14 @@ NO_SUBJECT = frozenset(
     """
     and as at because before behind beside between but by for from here if in it like of on only or over since so that
     there they through to under until up what when where which whoever with without
-    """.split()  # noqa: SIM905, a list of so many words is no easier to read
+    """.split()  # noqa: SIM905, a list literal is no easier to read
 )
 """First words of docstrings that do not say what they are about."""
 
 NO_VERB = frozenset(
     "a all an any both each every how no one rows seconds some the two what whether".split()  # noqa: SIM905, as above
 )
-"""First words of docstrings of functions that say what is returned, not that it is."""
+"""First words of function docstrings that name the result without a verb."""
 
 
 def docstrings(module: Path) -> Iterator[tuple[int, str]]:

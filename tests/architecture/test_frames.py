@@ -1,4 +1,4 @@
-"""The way of a call through the package stays short enough to follow."""
+"""The path of a call through the package stays short enough to follow."""
 
 import pytest
 

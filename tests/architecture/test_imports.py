@@ -1,4 +1,4 @@
-"""Rooms import downwards, foreign libraries enter by one door, and what needs no torch does not wait for it."""
+"""Rooms import downwards, foreign libraries enter by one door, and commands that need no torch do not import it."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ def test_every_import_contract_is_kept():
 
 
 def test_every_folder_of_code_is_a_package():
-    """The import checker does not see what is in a folder without an __init__.py."""
+    """The import checker skips folders without an __init__.py."""
     folders = {module.parent for module in PACKAGE.rglob("*.py")}
     assert {str(folder) for folder in folders if not (folder / "__init__.py").is_file()} == set()
 
@@ -112,7 +112,7 @@ def test_using_a_run_waits_for_no_library_of_training_alone():
 
 
 def test_help_answers_at_once():
-    """Under 0.3 s on a quiet machine; here the best of three, since others may be at work."""
+    """Help takes under 0.3 s on an idle machine; the best of three is tested, since this machine may be busy."""
     seconds = []
     for _ in range(3):
         start = time.perf_counter()

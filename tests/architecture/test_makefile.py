@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(MAKE is None, reason="make is not installed")
 
 
 def dry_setup(folder: Path, pythons: dict[str, bool], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`make --dry-run` of the setup where these programs are, each new enough or not."""
+    """Run `make --dry-run` of the setup with only these programs on the PATH; True marks one that is new enough."""
     for name, is_new in pythons.items():
         (folder / name).write_text(f"#!/bin/sh\nexit {0 if is_new else 1}\n", encoding="utf-8")
         (folder / name).chmod(0o755)

@@ -1,4 +1,4 @@
-"""What users hold in their hands: the names of the package, the verbs, the recipes, and the commands in the texts."""
+"""The public surface: the names of the package, the verbs, the recipes, and the commands in the texts."""
 
 import re
 import shlex
@@ -47,7 +47,7 @@ VERBS = [
 ]
 RECIPES = list(config.recipes())
 BEFORE = r"(?:^|[;&|$]\s*|\s/)\s*"
-"""What stands before a command in a line of shell."""
+"""Pattern of the text before a command in a line of shell."""
 
 
 def verbs() -> list[str]:
@@ -55,20 +55,20 @@ def verbs() -> list[str]:
 
 
 def targets() -> set[str]:
-    """What `make` can make."""
+    """Return the targets of the Makefile."""
     lines = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
     return {match[1] for line in lines if (match := re.match(r"([\w-]+):(?!=)", line))}
 
 
 def commands(markdown: str) -> Iterator[tuple[str, str]]:
-    """Program and first argument of each `regardant` and `make` in the fenced code blocks of a text."""
+    """Yield program and first argument of each `regardant` and `make` in the fenced code blocks of a text."""
     for block in re.findall(r"^```(?:\w*)\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
             yield from re.findall(rf"{BEFORE}(?:[\w./-]*/)?(regardant|make)\s+(?:--plugin\s+\w+\s+)?([\w-]+)", line)
 
 
 def own_command(name: str) -> list[str]:
-    """The arguments of the first `regardant` in a recipe's header."""
+    """Return the arguments of the first `regardant` in a recipe's header."""
     found = re.search(r"\bregardant (.+?)(?: && |$)", config.header(name), flags=re.MULTILINE)
     assert found, f"the header of {name} names no command"
     return shlex.split(found[1])

@@ -13,14 +13,14 @@ DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
 
 
 def rows():
-    """Question, file and names of each row of the table."""
+    """Return question, files and names of each row of the table."""
     section = DESIGN.read_text(encoding="utf-8").split("## Where is it\n")[1].split("\n## ")[0]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "`" in line]
     return [(question, re.findall("`(.+?)`", file), re.findall("`(.+?)`", names)) for question, file, names in cells]
 
 
 def definitions(path):
-    """Names of the functions, classes and constants that a file defines at its top level."""
+    """Return the names of the functions, classes and constants that a file defines at its top level."""
     names = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

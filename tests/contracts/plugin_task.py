@@ -23,7 +23,7 @@ from regardant.models.representations import InputShape, Representation
 from regardant.models.vectors import Vectors
 from regardant.tasks.base import Log, Prediction, Task, TaskConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
-from regardant.tasks.items.job import Answers, ItemsJob
+from regardant.tasks.items.job import ItemsJob, ScoredBatches
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.tasks.items.trained import TrainedItems
 from regardant.training.metrics import Metric
@@ -185,6 +185,6 @@ class Adder(TrainedItems):
         return [f"{name}: off by {scores['mean_absolute_error']:.2f} in the mean"]
 
 
-def _metrics(answers: Answers) -> dict[str, float]:
+def _metrics(answers: ScoredBatches) -> dict[str, float]:
     errors = torch.cat([(scores - targets).abs() for scores, targets in answers])
     return {"mean_absolute_error": float(errors.mean())}

@@ -8,7 +8,7 @@ from regardant.errors import DataError
 from regardant.evaluation.alignment import parse_links
 from regardant.run.fingerprints import write_sums
 from regardant.studies import lectures
-from regardant.studies.advice import QUESTIONS, Advice, advise
+from regardant.studies.advice import BASELINE_COMPARISONS, Advice, advise
 from regardant.studies.resumed import is_evaluated
 from regardant.tasks import load_recipe
 from regardant.training.metrics import Metric
@@ -20,7 +20,7 @@ def advice(transformer, simpler):
     scores = {"a bag of word vectors": simpler, "Transformer": transformer}
     numbers = dict.fromkeys(scores, 100)
     metric = Metric("accuracy", higher_is_better=True)
-    return Advice(QUESTIONS["table"], metric, scores, numbers, numbers, 2000, "item", 2.0)
+    return Advice(BASELINE_COMPARISONS["table"], metric, scores, numbers, numbers, 2000, "item", 2.0)
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from regardant.attention.tiles import blocks
 Carried = tuple[Tensor, ...]
 """State that is carried from chunk to chunk."""
 
-Run = Callable[[Sequence[Tensor], Carried], tuple[Tensor, Carried]]
+ChunkFunction = Callable[[Sequence[Tensor], Carried], tuple[Tensor, Carried]]
 """Function of a chunk [B, H, L, .] of each sequence and the state before it. Returns outputs [B, H, L, .] and state."""
 
 
 def in_chunks(
-    run: Run, sequences: Sequence[Tensor], carried: Carried, parameters: Sequence[Tensor], *, size: int
+    run: ChunkFunction, sequences: Sequence[Tensor], carried: Carried, parameters: Sequence[Tensor], *, size: int
 ) -> tuple[Tensor, Carried]:
     """Return the outputs of chunks of `size` tokens, concatenated, and the state after the last one.
 
@@ -40,7 +40,9 @@ def in_chunks(
 
 class _InChunks(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, run: Run, size: int, counts: tuple[int, int], *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: Any, run: ChunkFunction, size: int, counts: tuple[int, int], *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
         carried, sequences, parameters = _cut(tensors, counts)
         before: list[Tensor] = []
         given: Tensor | None = None

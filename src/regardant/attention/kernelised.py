@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regardant.attention.chunks import Run, in_chunks
+from regardant.attention.chunks import ChunkFunction, in_chunks
 from regardant.attention.interface import Attention, Keys, Mixed, Queries, Values, Weights, expand_heads
 from regardant.attention.masks import View
 from regardant.attention.softmax import exact, nonzero
@@ -97,7 +97,7 @@ class KernelisedAttention(Attention):
         with exact(q):
             return self.query_features(q) @ self.key_features(k).mT
 
-    def _in_chunks(self, run: Run, sequences: Sequence[Tensor], sums: Sums, size: int) -> tuple[Tensor, Sums]:
+    def _in_chunks(self, run: ChunkFunction, sequences: Sequence[Tensor], sums: Sums, size: int) -> tuple[Tensor, Sums]:
         given, left = in_chunks(run, sequences, sums, list(self.parameters()), size=size)
         return given, Sums(*left)
 

@@ -14,11 +14,11 @@ from regardant.attention.interface import Keys, Mixed, Queries, Values
 from regardant.attention.masks import softmax_dtype
 from regardant.attention.softmax import exact, nonzero
 
-Score = Callable[[Float[Tensor, "B H P D"], Float[Tensor, "B H P D"]], Float[Tensor, "B H P"]]
+PairScore = Callable[[Float[Tensor, "B H P D"], Float[Tensor, "B H P D"]], Float[Tensor, "B H P"]]
 """Function from the query and the key of each pair to its score."""
 
 
-def attend_along(pairs: Int[Tensor, "2 P"], score: Score, drop: nn.Module, q: Queries, k: Keys, v: Values) -> Mixed:
+def attend_along(pairs: Int[Tensor, "2 P"], score: PairScore, drop: nn.Module, q: Queries, k: Keys, v: Values) -> Mixed:
     """Return the values mixed by the softmax of the scores over the pairs of each query; zeros if there are none.
 
     drop: dropout of the weights, or the identity.

@@ -223,7 +223,7 @@ def pairs(mask: Bool[Tensor, "#B #H Q K"]) -> View:
     return View(pairs=mask)
 
 
-def together(*views: View) -> View:
+def combine(*views: View) -> View:
     """Return a view that masks every pair that any of the views masks.
 
     Raises:

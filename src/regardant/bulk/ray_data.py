@@ -19,7 +19,7 @@ CONNECTING = 10
 """Timeout in seconds for connecting to a cluster."""
 
 
-class Answering:
+class ModelActor:
     """Ray actor that holds the model of a run."""
 
     def __init__(self, work: Work) -> None:
@@ -96,7 +96,7 @@ def _answer(work: Work, shards: Sequence[Numbered]) -> Iterator[int]:
     actors = min(len(shards), accelerators or int(resources.get("CPU", 1)))
     rows = [{"number": one.number, "address": one.shard.address, "size": one.shard.size} for one in shards]
     answered = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        Answering,
+        ModelActor,
         batch_size=1,
         compute=ray.data.ActorPoolStrategy(size=actors),
         num_cpus=None if accelerators else 1,

@@ -24,7 +24,7 @@ from regardant.cli import (  # noqa: F401  # each adds its verbs
     using,
 )
 from regardant.cli.help import VERBS, Verb
-from regardant.cli.lines import give_up_stdout, open_closed_streams, say
+from regardant.cli.lines import give_up_stdout, log, open_closed_streams
 from regardant.cli.options import app
 from regardant.errors import RegardantError
 
@@ -63,22 +63,22 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except RegardantError as error:
-        say(f"regardant: {error}")
+        log(f"regardant: {error}")
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         from regardant.training.devices import ran_out_of_memory
 
         if not ran_out_of_memory(error):
             raise
-        say("regardant: memory ran out: take a smaller beam, batch or model; what was saved is kept")
+        log("regardant: memory ran out: take a smaller beam, batch or model; what was saved is kept")
         sys.exit(2)
     except BrokenPipeError:  # `regardant recipes | head -1`
         give_up_stdout()
         sys.exit(1)
     except OSError as error:  # a full disk, a folder that may not be written
         if not sys.stdout.writable():
-            say("regardant: stdout is closed: redirect it to a file, or to /dev/null")
+            log("regardant: stdout is closed: redirect it to a file, or to /dev/null")
             sys.exit(2)
         give_up_stdout()
-        say(f"regardant: the system refused: {error}; mend that and give the same command again")
+        log(f"regardant: the system refused: {error}; mend that and give the same command again")
         sys.exit(2)

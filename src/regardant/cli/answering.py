@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_items_or_corpus
-from regardant.cli.lines import Progress, as_json_line, as_text, print_json, read_arguments, read_lines, say, stdin
+from regardant.cli.lines import Progress, as_json_line, as_text, log, print_json, read_arguments, read_lines, stdin
 from regardant.cli.options import AsJson, BeamSize, Engine, Input, Output, Penalty, RunFolder, app, engine_of
 from regardant.errors import ConfigError, DataError
 
@@ -257,7 +257,7 @@ def _predictions(run: "Run", lines: Iterator[str], at_once: int) -> "Iterator[Pr
         for number, line in enumerate(batch, done + 1):
             found = next(answers) if line.strip() else Prediction(line, "", {})
             for note in found.notes:
-                say(f"item {number}: {note}")
+                log(f"item {number}: {note}")
             yield found
         done += len(batch)
 
@@ -275,7 +275,7 @@ def _translations(
         prefixes = None if prefix is None else [prefix] * len(batch)
         for number, translation in enumerate(run.translate(batch, prefixes=prefixes, **options), done + 1):
             for note in translation.notes:
-                say(f"line {number}: {note}")
+                log(f"line {number}: {note}")
             yield translation
         sys.stdout.flush()
         done += len(batch)
@@ -289,7 +289,7 @@ def _cut(lines: Iterator[str], done: int) -> list[str]:
     for number, line in enumerate(lines, done + 1):
         first, notes = first_of_line(line)
         for note in notes:
-            say(f"line {number}: {note}")
+            log(f"line {number}: {note}")
         cut.append(first)
     return cut
 
@@ -320,7 +320,7 @@ def _note_files(texts: Sequence[str]) -> None:
     """Warn about texts that are names of files: the name is translated, not the file."""
     for text in texts:
         if len(text) < 256 and "\0" not in text and Path(text).is_file():
-            say(f"{text!r} is translated as a text; to translate the lines of the file, give --input {text}")
+            log(f"{text!r} is translated as a text; to translate the lines of the file, give --input {text}")
 
 
 def _put(lines: Iterable[str], output: Path | None) -> None:
@@ -337,7 +337,7 @@ def _write(output: Path, text: str) -> None:
     from regardant.training.checkpoints import write_atomically
 
     write_atomically(output, text)
-    say(f"wrote {output}")
+    log(f"wrote {output}")
 
 
 def _opened(file: Path) -> BinaryIO:

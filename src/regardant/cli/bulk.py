@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regardant.cli.lines import Progress, say
+from regardant.cli.lines import Progress, log
 from regardant.cli.options import RunFolder, app
 from regardant.errors import ConfigError
 
@@ -93,10 +93,10 @@ def answer_corpus(
         work = Work(str(Path(folder).resolve()), verb, columns, given, out)
         left = begin(work, shards, run.weights)
         if len(left) < len(shards):
-            say(f"{len(shards) - len(left):,} of {len(shards):,} shards are answered, {len(left):,} are left")
+            log(f"{len(shards) - len(left):,} of {len(shards):,} shards are answered, {len(left):,} are left")
         with Progress(hidden=False) as progress:
             rows = sum(progress.counted(answer(work, run, left)))
-    say(f"wrote the answers to {rows:,} rows to {out}")
+    log(f"wrote the answers to {rows:,} rows to {out}")
 
 
 def require_items_or_corpus(**others: object) -> None:

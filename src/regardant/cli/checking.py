@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say_on_terminal
+from regardant.cli.lines import log_on_terminal, print_json
 from regardant.cli.options import AsJson, RunFolder, app
 
 MINE_HELP = """Check scaled dot-product attention of your own: function(q, k, v) of tensors [n, d], [m, d] and [m, e]
@@ -29,7 +29,7 @@ def verify(
         regardant verify --page claims.html
         regardant verify --mine my_module:attention
     """
-    say_on_terminal("measuring the claims")
+    log_on_terminal("measuring the claims")
     from regardant.checks.verify import report
     from regardant.checks.verify import verify as run_checks
     from regardant.training.checkpoints import write_atomically
@@ -54,7 +54,7 @@ def check(run: RunFolder, as_json: AsJson = False) -> None:
     Examples:
         regardant check runs/demo
     """
-    say_on_terminal(f"checking {run}")
+    log_on_terminal(f"checking {run}")
     from regardant.run import load
 
     found = load(run).check()
@@ -82,7 +82,7 @@ def doctor(
         regardant doctor runs/mine
         regardant doctor runs/mine --page diagnosis.html
     """
-    say_on_terminal(f"examining {run}")
+    log_on_terminal(f"examining {run}")
     from regardant.checks.doctor import report
     from regardant.run import load
     from regardant.training.checkpoints import write_atomically

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say, say_on_terminal
+from regardant.cli.lines import log, log_on_terminal, print_json
 from regardant.cli.options import AsJson, RunFolder, app
 
 FORMAT_HELP = "hf, for transformers; ctranslate2, of a translator; onnx; or torch, a program of torch.export."
@@ -27,7 +27,7 @@ def import_model(
     """
     from regardant.run.importing import import_model as make
 
-    make(folder, out, say)
+    make(folder, out, log)
 
 
 @app.command()
@@ -57,17 +57,17 @@ def export(
         regardant export runs/masked --format hf --out masked-hf
         regardant export runs/demo --format onnx --out demo-onnx
     """
-    say_on_terminal(f"exporting {run} to {out}")
+    log_on_terminal(f"exporting {run} to {out}")
     from regardant.run import load
 
     exported = load(run).export(to, out, quantization, data=data or ())
     if as_json:
         print_json(exported.as_dict())
     elif exported.parity is None:
-        say(f"not compared: {exported.not_measured}")
+        log(f"not compared: {exported.not_measured}")
     else:
         print("\n".join(exported.parity.table()))
-    say(f"wrote {out}")
+    log(f"wrote {out}")
     if exported.failures:
-        say(f"the export differs from its run: {'; '.join(exported.failures)}")
+        log(f"the export differs from its run: {'; '.join(exported.failures)}")
         raise typer.Exit(1)

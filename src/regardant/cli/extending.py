@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say
+from regardant.cli.lines import log, print_json
 from regardant.cli.options import AsJson, app
 
 
@@ -55,24 +55,24 @@ def try_mechanism(
     from regardant.config.plugins import plugin_module
 
     plugin_module(module)  # before torch is imported
-    say(f"checking the contracts of attention for {module}")
+    log(f"checking the contracts of attention for {module}")
     from regardant.studies.trial import Interrupted, Trial, expected_minutes
 
     trial = Trial.of(module, out)
     contracts = trial.contracts()
     for line in contracts.lines():
-        say(line)
+        log(line)
     if contracts.broken:
         raise typer.Exit(1)
     trial.places()
-    say(f"about {expected_minutes(seeds, minutes):.0f} minutes; Ctrl-C saves, the same command resumes")
+    log(f"about {expected_minutes(seeds, minutes):.0f} minutes; Ctrl-C saves, the same command resumes")
     try:
-        report, page = trial.train(seeds, minutes, say)
+        report, page = trial.train(seeds, minutes, log)
     except Interrupted:
-        say(f"stopped and saved in {trial.folder}; run the same command again to resume")
+        log(f"stopped and saved in {trial.folder}; run the same command again to resume")
         raise typer.Exit(130) from None
     if as_json:
         print_json(report.as_dict())
     else:
         print("\n".join(report.lines()))
-    say(f"open {page} in a browser to see each seed")
+    log(f"open {page} in a browser to see each seed")

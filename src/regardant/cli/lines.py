@@ -54,7 +54,7 @@ def read_lines(raw: Iterable[bytes], place: str = "") -> Iterator[str]:
         try:
             yield text.decode()
         except UnicodeDecodeError:
-            say(f"{place}line {number}: not valid UTF-8, read with replacement characters")
+            log(f"{place}line {number}: not valid UTF-8, read with replacement characters")
             yield text.decode(errors="replace")
 
 
@@ -63,7 +63,7 @@ def as_text(argument: str) -> str:
     surrogates, become replacement characters."""
     text = argument.encode(errors="surrogateescape").decode(errors="replace")
     if text != argument:
-        say(f"{reprlib.repr(text)}: not valid UTF-8, read with replacement characters")
+        log(f"{reprlib.repr(text)}: not valid UTF-8, read with replacement characters")
     return text
 
 
@@ -99,14 +99,14 @@ def print_json(content: Any) -> None:
     print(as_json_line(content))
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def say_on_terminal(text: str) -> None:
+def log_on_terminal(text: str) -> None:
     """Print a message of progress to stderr if it is a terminal."""
     if sys.stderr.isatty():
-        say(text)
+        log(text)
 
 
 def open_closed_streams() -> None:

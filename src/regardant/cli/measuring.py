@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import as_text, print_json, read_arguments, say, say_on_terminal
+from regardant.cli.lines import as_text, log, log_on_terminal, print_json, read_arguments
 from regardant.cli.options import AsJson, RunFolder, app
 from regardant.errors import ConfigError
 
@@ -46,7 +46,7 @@ def measure(
     """
     if gradients and (data or treebank):
         raise ConfigError("--gradients are those of the run's own validation data: leave out --data and --treebank")
-    say_on_terminal(f"measuring {run}")
+    log_on_terminal(f"measuring {run}")
     from regardant.run import load
 
     loaded = load(run)
@@ -55,7 +55,7 @@ def measure(
         print_json(found.as_dict())
     else:
         print("\n".join(found.lines()))
-    say(f"kept in {run / 'measures'}")
+    log(f"kept in {run / 'measures'}")
 
 
 @app.command()
@@ -78,7 +78,7 @@ def trace(
     Examples:
         regardant trace runs/shakespeare "ROMEO:" "JULIE:" --out trace.svg
     """
-    say_on_terminal(f"tracing {run}")
+    log_on_terminal(f"tracing {run}")
     from regardant.run import load
     from regardant.tasks.language_modelling.tracing import require_format
 
@@ -91,7 +91,7 @@ def trace(
         print("\n".join(found.lines()))
     if out is not None:
         found.save(out)
-        say(f"kept in {out}")
+        log(f"kept in {out}")
 
 
 @app.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regardant.cli.help import Program
-from regardant.cli.lines import say
+from regardant.cli.lines import log
 
 if TYPE_CHECKING:
     from regardant.run import Run
@@ -29,7 +29,7 @@ def engine_of(run: "Run", engine: str) -> str | None:
     if "translate" not in run.config.verbs:
         return None if engine == "auto" else engine
     if engine == "auto":
-        say(str(run.translation.choose_engine(say)))
+        log(str(run.translation.choose_engine(log)))
     return engine
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import say
+from regardant.cli.lines import log
 from regardant.cli.options import Engine, app
 
 
@@ -66,4 +66,4 @@ def serve(
         timeout=timeout,
         max_characters=max_characters,
     )
-    serve_runs(runs, Address(host, port, api_key_file, tls_cert, tls_key), limits, say, engine, logs_bodies=log_bodies)
+    serve_runs(runs, Address(host, port, api_key_file, tls_cert, tls_key), limits, log, engine, logs_bodies=log_bodies)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regardant.cli.lines import print_json, say
+from regardant.cli.lines import log, print_json
 from regardant.cli.options import AsJson, Overrides, Recipe, app
 from regardant.cli.training import configuration
 from regardant.errors import ConfigError
@@ -28,7 +28,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("stopped; run the same command again to resume")
+        log("stopped; run the same command again to resume")
         raise typer.Exit(130) from None
 
 
@@ -54,10 +54,10 @@ def tune(
 
     folder = out or Path("runs/tune") / Path(recipe).stem
     with _resumable():
-        tuned = tuning.tune(_Loader(recipe, overrides), folder, minutes, say)
+        tuned = tuning.tune(_Loader(recipe, overrides), folder, minutes, log)
     write_atomically(folder / "tuning.html", tuning_page.page(tuned, recipe))
     print_json(tuned.as_dict()) if as_json else print("\n".join(tuning_page.lines(tuned)))
-    say(f"open {folder / 'tuning.html'} in a browser")
+    log(f"open {folder / 'tuning.html'} in a browser")
 
 
 @app.command()
@@ -80,10 +80,10 @@ def scale(
 
     folder = out or Path("runs/scale") / Path(recipe).stem
     with _resumable():
-        found = scaling.scale(_Loader(recipe, overrides), folder, by, minutes, say)
+        found = scaling.scale(_Loader(recipe, overrides), folder, by, minutes, log)
     write_atomically(folder / f"scaling-{by}.html", found.page(recipe))
     print_json(found.as_dict()) if as_json else print("\n".join(found.lines()))
-    say(f"open {folder / f'scaling-{by}.html'} in a browser")
+    log(f"open {folder / f'scaling-{by}.html'} in a browser")
 
 
 class _Loader:
@@ -115,7 +115,7 @@ def advise(
     from regardant.studies.advice import advise as ask
 
     with _resumable():
-        found = ask(data, out or Path("runs/advise") / data.stem, minutes, overrides or (), say)
+        found = ask(data, out or Path("runs/advise") / data.stem, minutes, overrides or (), log)
     print_json(found.as_dict()) if as_json else print("\n".join(found.lines()))
 
 
@@ -142,4 +142,4 @@ def lecture(
     if name not in LABS:
         raise ConfigError(f"there is no lab {name!r}; allowed: {', '.join(LABS)}{did_you_mean(name, LABS)}")
     with _resumable():
-        print("\n".join(run_lab(name, out or Path("runs/lecture") / name, minutes, say)))
+        print("\n".join(run_lab(name, out or Path("runs/lecture") / name, minutes, log)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, say, say_on_terminal
+from regardant.cli.lines import log, log_on_terminal, print_json
 from regardant.cli.options import AsJson, Overrides, Recipe, app, recipe_names
 from regardant.cli.using import evaluate
 from regardant.errors import ConfigError
@@ -42,8 +42,8 @@ def train(
     folder, config = out or _default_folder(recipe), configuration(recipe, overrides)
     _train(config, folder)
     use = f"{config.verbs[0]} {folder} 'Your text.'" if config.verbs else f"predict {folder} ITEM"
-    say(f"use it:   regardant {use}")
-    say(f"score it: regardant evaluate {folder}")
+    log(f"use it:   regardant {use}")
+    log(f"score it: regardant evaluate {folder}")
 
 
 @app.command()
@@ -102,7 +102,7 @@ def plan(
     from regardant import run
 
     with TemporaryDirectory(prefix="regardant-plan-") as folder:
-        _, _, planned = run.plan(config, Path(folder), say)
+        _, _, planned = run.plan(config, Path(folder), log)
     if as_json:
         print_json(planned.as_dict())
     else:
@@ -125,7 +125,7 @@ def _plan_shapes(recipe: str, overrides: list[str] | None, as_json: bool) -> Non
         config = configuration(recipe, overrides)
         from regardant import run
 
-        found = run.shapes(config, say)
+        found = run.shapes(config, log)
     print_json(found.as_dict()) if as_json else print("\n".join(found.lines()))
 
 
@@ -198,7 +198,7 @@ def demo(out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder."
 
     translator = load(out).trained
     assert isinstance(translator, TrainedTranslator)
-    picture = translator.show_lecture_sentences(say)
+    picture = translator.show_lecture_sentences(log)
     print(f"trained in {trained_at - start:.0f} s, scored in {scored_at - trained_at:.0f} s")
     print(f"open {picture} in a browser to see where each word comes from")
 
@@ -212,7 +212,7 @@ def configuration(recipe: str, overrides: list[str] | None) -> "TaskConfig":
         document = config.read_yaml(Path(recipe))
         if isinstance(document.get("asked"), dict):  # the run.yaml of an earlier run
             document = document["asked"]
-    say_on_terminal(f"preparing {recipe}")
+    log_on_terminal(f"preparing {recipe}")
     from regardant.tasks import load_recipe  # the first to import torch
 
     return load_recipe(document, overrides or (), origin=recipe)
@@ -232,13 +232,13 @@ def _is_file(recipe: str) -> bool:
 def _train(config: "TaskConfig", folder: Path) -> None:
     from regardant import run
 
-    outcome = run.train(config, folder, say)
+    outcome = run.train(config, folder, log)
     if outcome is None:  # torchrun has started this process as another rank than 0
         raise typer.Exit
     cursor = outcome.cursor
     if not outcome.finished:
-        say(f"stopped at update {cursor.update:,}, saved in {folder}; run the same command again to resume")
+        log(f"stopped at update {cursor.update:,}, saved in {folder}; run the same command again to resume")
         raise typer.Exit(130)
     first, *others = outcome.summary()
     for line in (f"{folder}: {first}", *others):
-        say(line)
+        log(line)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regardant.cli.lines import print_json, read_arguments, say, say_on_terminal
+from regardant.cli.lines import log, log_on_terminal, print_json, read_arguments
 from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
@@ -31,7 +31,7 @@ def evaluate(
         regardant evaluate runs/demo
         regardant evaluate runs/mine --data test.en --data test.de --json
     """
-    say_on_terminal(f"scoring {run}")
+    log_on_terminal(f"scoring {run}")
     from regardant.run import load
 
     loaded = load(run)
@@ -75,7 +75,7 @@ def compare(
     else:
         print("\n".join(report.lines()))
     if page is not None:
-        say(f"open {page} in a browser to see the curves")
+        log(f"open {page} in a browser to see the curves")
 
 
 @app.command()
@@ -127,7 +127,7 @@ def inspect(
         regardant inspect runs/demo "The cat sees the dog." --layer 2 --head 3 --out head.pdf
         regardant inspect runs/sst2 "a fine film" --out attention.svg
     """
-    say_on_terminal(f"opening {run}")
+    log_on_terminal(f"opening {run}")
     from regardant.run import load
     from regardant.tasks.inspection import require_format
 
@@ -136,7 +136,7 @@ def inspect(
     found = load(run).inspect(read, *given)
     found.save(out, kind, layer, head, unit)
     print(found.answer)
-    say(f"kept in {out}")
+    log(f"kept in {out}")
 
 
 @app.command()
@@ -158,4 +158,4 @@ def studio(
     """
     from regardant.studio.serve import serve
 
-    serve(runs or [Path("runs")], port, say)
+    serve(runs or [Path("runs")], port, log)

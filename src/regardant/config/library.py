@@ -31,8 +31,8 @@ def header(name: str) -> str:
 
 def purpose(name: str) -> str:
     """Return the purpose of a recipe: its header up to the line of its command or its paper."""
-    said = takewhile(lambda line: not line.startswith(("command ", "paper ")), header(name).splitlines())
-    return " ".join(said)
+    lines = takewhile(lambda line: not line.startswith(("command ", "paper ")), header(name).splitlines())
+    return " ".join(lines)
 
 
 def groups() -> dict[str, list[str]]:

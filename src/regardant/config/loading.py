@@ -10,7 +10,7 @@ from yaml import YAMLError
 
 from regardant.config.base import KIND, PRESET, Config
 from regardant.config.documents import parse
-from regardant.config.problems import Problem, explain, report
+from regardant.config.problems import ConfigProblem, explain, report
 from regardant.config.schema import default_kind, default_of, inside, is_config, may_be_kind_alone, variants
 from regardant.errors import ConfigError
 
@@ -43,7 +43,7 @@ def load(
     return config
 
 
-def _override(document: dict[str, Any], schema: type[Config], overrides: Sequence[str]) -> list[Problem]:
+def _override(document: dict[str, Any], schema: type[Config], overrides: Sequence[str]) -> list[ConfigProblem]:
     """Apply the overrides to the document in place, and return the problems of those that cannot be applied."""
     problems = []
     assignments = []
@@ -51,19 +51,19 @@ def _override(document: dict[str, Any], schema: type[Config], overrides: Sequenc
         path, equals, text = override.partition("=")
         keys = path.split(".")
         if not (equals and all(keys)):
-            problems.append(Problem(override, "malformed override; write key=value, as in model.d_model=256"))
+            problems.append(ConfigProblem(override, "malformed override; write key=value, as in model.d_model=256"))
             continue
         try:
             assignments.append((keys, parse(text)))
         except YAMLError:
-            problems.append(Problem(path, f"given {text!r}; must be a YAML value"))
+            problems.append(ConfigProblem(path, f"given {text!r}; must be a YAML value"))
     # A section comes before its keys; its kind and preset, which remove keys, before its other keys.
     assignments.sort(key=lambda one: (len(one[0]), one[0][-1] != KIND, one[0][-1] != PRESET))
     for keys, value in assignments:
         try:
             _assign(document, schema, keys, value)
         except LookupError as error:
-            problems.append(Problem(".".join(keys), f"cannot be set; {error.args[0]}"))
+            problems.append(ConfigProblem(".".join(keys), f"cannot be set; {error.args[0]}"))
     return problems
 
 

@@ -15,7 +15,7 @@ from regardant.config.schema import inside, is_config, variants
 
 
 @dataclass(frozen=True)
-class Problem:
+class ConfigProblem:
     """One problem of a configuration."""
 
     path: str
@@ -23,7 +23,7 @@ class Problem:
     text: str
 
 
-def report(origin: str, problems: Sequence[Problem]) -> str:
+def report(origin: str, problems: Sequence[ConfigProblem]) -> str:
     """Return one line for one problem; for several, their count and a line for each."""
     if len(problems) == 1:
         return ": ".join(filter(None, [origin, problems[0].path, problems[0].text]))
@@ -32,7 +32,7 @@ def report(origin: str, problems: Sequence[Problem]) -> str:
     return "\n".join([f"{origin}: {len(problems)} problems", *lines])
 
 
-def explain(error: ValidationError, schema: type[Config]) -> list[Problem]:
+def explain(error: ValidationError, schema: type[Config]) -> list[ConfigProblem]:
     """Return the problems that pydantic found, by the keys of the file."""
     rules: dict[str, list[str]] = {}  # several for a plain union, each member of which reports an error
     given: dict[str, str] = {}
@@ -43,7 +43,7 @@ def explain(error: ValidationError, schema: type[Config]) -> list[Problem]:
         path = ".".join(keys)
         given[path] = _given(detail)
         rules.setdefault(path, []).append(_rule(detail, choices, schema))
-    return [Problem(path, given[path] + ", or ".join(rules[path])) for path in rules]
+    return [ConfigProblem(path, given[path] + ", or ".join(rules[path])) for path in rules]
 
 
 def _locate(schema: type[Config], location: tuple[int | str, ...]) -> tuple[list[str], list[Any]]:

@@ -30,7 +30,7 @@ from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.errors import DataError
 
 Lengths = NDArray[np.integer]
-Batches = list[NDArray[np.int64]]
+BatchPlan = list[NDArray[np.int64]]
 
 LENGTH_JITTER = 0.05
 """Largest share by which a length is randomly stretched before sorting, so that each epoch has other batches. In
@@ -47,7 +47,7 @@ def plan_batches(
     batch_tokens: int,
     seed: int,
     epoch: int,
-) -> Batches:
+) -> BatchPlan:
     """Return the indices of the sentences in each batch, in training order. Every sentence is in exactly one batch.
 
     A batch of n sentences, padded to its longest source or target, has at most `batch_tokens` tokens on each side.
@@ -65,7 +65,7 @@ def plan_batches(
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
-def padding_share(batches: Batches, source_lengths: Lengths, target_lengths: Lengths) -> tuple[float, float]:
+def padding_share(batches: BatchPlan, source_lengths: Lengths, target_lengths: Lengths) -> tuple[float, float]:
     """Return the share of padding among all positions of the batches: (source, target), each from 0 to 1."""
     sizes = np.array([len(batch) for batch in batches], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes

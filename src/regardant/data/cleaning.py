@@ -14,7 +14,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from regardant.config import Config
-from regardant.data.text_files import Fault, Record
+from regardant.data.text_files import Fault, PairRecord
 
 Pair = tuple[str, str]
 """A source sentence and its target."""
@@ -102,7 +102,7 @@ class CleaningReport:
         return [(reason, self.dropped[reason]) for reason in Reason if reason in self.dropped]
 
 
-def clean(records: Iterable[Record], config: CleaningConfig, report: CleaningReport) -> Iterator[Pair]:
+def clean(records: Iterable[PairRecord], config: CleaningConfig, report: CleaningReport) -> Iterator[Pair]:
     """Yield the pairs to train on, unchanged and in order, and count all pairs in `report`."""
     seen: set[bytes] = set()
     for line, source, target in records:

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from regardant.data.digit_words import WORDS
-from regardant.data.folders import FilesConfig, compiled
+from regardant.data.folders import LabelledFilesConfig, compiled
 from regardant.data.item_files import ItemFile
 from regardant.data.labelled import Labelled, Sets
 from regardant.data.recordings import Recording, read_recording
@@ -33,7 +33,7 @@ class DigitSequence(NamedTuple):
     """(start, end) of each digit in samples; the end is exclusive."""
 
 
-class DigitSequencesConfig(FilesConfig):
+class DigitSequencesConfig(LabelledFilesConfig):
     """Sequences of recordings of digits, such as those of the Free Spoken Digit Dataset. Each split has its own
     recordings."""
 

@@ -16,7 +16,7 @@ SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid":
 """Splits by the names of folders."""
 
 
-class FilesConfig(LabelledConfig):
+class LabelledFilesConfig(LabelledConfig):
     """Base of sources that read files with an item each: a folder for each label, or labels in the names.
 
     Regular expressions must match the whole path of a file in the source, or its end from any folder on.
@@ -112,7 +112,7 @@ class FilesConfig(LabelledConfig):
         return "train"
 
 
-class FoldersConfig(FilesConfig):
+class FoldersConfig(LabelledFilesConfig):
     """Files with an item each, in a folder or a .zip archive."""
 
     kind: Literal["folders"] = "folders"

@@ -70,7 +70,7 @@ class Graph:
         return self.ids == other.ids and all(np.array_equal(one, two) for one, two in arrays)
 
 
-class LeftOut(NamedTuple):
+class LeftOutEdges(NamedTuple):
     """Counts of the given edges that a graph leaves out."""
 
     loops: int = 0
@@ -78,13 +78,13 @@ class LeftOut(NamedTuple):
     repeated: int = 0
     """Edges given before, in the same or in the other direction."""
 
-    def tell(self, log: Callable[[str], None]) -> None:
+    def log(self, log: Callable[[str], None]) -> None:
         """Log the counts, if any edge was left out."""
         if any(self):
             log(f"edges that are left out: {self.loops:,} from a node to itself, {self.repeated:,} given before")
 
 
-def merge_edges(ends: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], LeftOut]:
+def merge_edges(ends: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], LeftOutEdges]:
     """Return each edge, the smaller node first, with the index of its first pair, and the counts of pairs left out."""
     found: dict[tuple[int, int], int] = {}
     loops = repeated = 0
@@ -93,7 +93,7 @@ def merge_edges(ends: Iterable[tuple[int, int]]) -> tuple[dict[tuple[int, int], 
             loops += 1
         elif found.setdefault((min(one, other), max(one, other)), number) != number:
             repeated += 1
-    return found, LeftOut(loops, repeated)
+    return found, LeftOutEdges(loops, repeated)
 
 
 class LabelledGraph(NamedTuple):
@@ -102,7 +102,7 @@ class LabelledGraph(NamedTuple):
     graph: Graph
     labels: Mapping[str, Mapping[int, str]]
     """Labels by split (train, validation, test), then by the index of a node."""
-    left_out: LeftOut = LeftOut()
+    left_out: LeftOutEdges = LeftOutEdges()
 
 
 class _Node(NamedTuple):

@@ -11,7 +11,7 @@ from regardant.config import Variants
 from regardant.data.columns import find_columns
 from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_table
-from regardant.data.text_files import Fault, Record, place, unreadable
+from regardant.data.text_files import Fault, PairRecord, place, unreadable
 from regardant.errors import DataError
 
 Labelled = tuple[Any, str]
@@ -92,5 +92,5 @@ class TableConfig(FilesConfig, LabelledConfig):
                 yield text, label.strip()
 
 
-def _is_blank(record: Record) -> bool:
+def _is_blank(record: PairRecord) -> bool:
     return any(isinstance(cell, str) and not cell.strip() for cell in (record.source, record.target))

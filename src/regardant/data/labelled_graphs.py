@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from regardant.data.graphs import Graph, LeftOut, merge_edges
+from regardant.data.graphs import Graph, LeftOutEdges, merge_edges
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
 from regardant.data.splits import FilesConfig
 from regardant.data.text_files import place, read_lines, require_whole_characters
@@ -36,7 +36,7 @@ class GraphLinesConfig(FilesConfig, LabelledConfig):
     def chosen(self, log: Callable[[str], None]) -> Self:
         files = [name for name in (self.source, self.validation, self.test) if name is not None]
         counted = [left_out for name in files for _, _, left_out in read_graphs(place(self.root, name))]
-        LeftOut(*(sum(column) for column in zip(*counted, strict=True))).tell(log)
+        LeftOutEdges(*(sum(column) for column in zip(*counted, strict=True))).log(log)
         return self
 
     def read(self, seed: int) -> Sets:
@@ -50,7 +50,7 @@ class GraphLinesConfig(FilesConfig, LabelledConfig):
         return ((graph, label) for graph, label, _ in read_graphs(place(self.root, file)))
 
 
-def read_graphs(path: Path) -> Iterator[tuple[Graph, str, LeftOut]]:
+def read_graphs(path: Path) -> Iterator[tuple[Graph, str, LeftOutEdges]]:
     """Yield the graphs of a file with their labels and the counts of edges left out; blank lines are skipped.
 
     Raises DataError, with the line.
@@ -74,7 +74,7 @@ def parse_graph(text: str) -> Graph:
     return graph_of(_object(text, where), where)[0]
 
 
-def graph_of(given: Mapping[str, Any], where: str) -> tuple[Graph, LeftOut]:
+def graph_of(given: Mapping[str, Any], where: str) -> tuple[Graph, LeftOutEdges]:
     """Return the graph of a JSON object, and the counts of edges left out. Raises DataError, which names `where`."""
     features = _numbers(given["nodes"], f"{where}: nodes", "[[1, 0], [0, 1]]")
     if not features.size:

@@ -23,7 +23,7 @@ from pydantic import Field, model_validator
 from regardant.config import Config
 from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Pair, Reason, clean
 from regardant.data.tables import is_table_file, read_dataset, read_table
-from regardant.data.text_files import LONGEST_LINE, Fault, Record, place, read_lines, read_text_files
+from regardant.data.text_files import LONGEST_LINE, Fault, PairRecord, place, read_lines, read_text_files
 from regardant.errors import DataError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Pairs(Config):
             raise ValueError("split and subset are for Hugging Face datasets; leave them out for files")
         return self
 
-    def records(self, root: Path) -> Iterator[Record]:
+    def records(self, root: Path) -> Iterator[PairRecord]:
         """Return the pairs in the order of the file. Relative paths start from `root`. Raises DataError, at once for a
         missing file."""
         if self.table is None:
@@ -223,7 +223,7 @@ class PairsConfig(Pairs):
                 )
             yield (record.source, record.target), line
 
-    def _training_pairs(self, records: Iterator[Record], report: CleaningReport) -> Iterator[Pair]:
+    def _training_pairs(self, records: Iterator[PairRecord], report: CleaningReport) -> Iterator[Pair]:
         yield from clean(records, self.cleaning, report)
         if not report.kept:
             raise DataError(f"{self}: nothing to train on, {report.summary()}; see the text and `cleaning`")
@@ -249,7 +249,7 @@ class PairsConfig(Pairs):
         return {name: compress(_read_arrow(cleaned), parts == part) for part, name in enumerate(names)}
 
 
-def evaluation_pairs(pairs: Pairs, records: Iterator[Record]) -> Iterator[Pair]:
+def evaluation_pairs(pairs: Pairs, records: Iterator[PairRecord]) -> Iterator[Pair]:
     """Yield evaluation pairs, line by line. Raises DataError for an unreadable or too long line, and for no pairs."""
     is_empty = True
     for line, source, target in records:

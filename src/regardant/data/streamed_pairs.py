@@ -8,7 +8,7 @@ from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Pai
 from regardant.data.parallel import Pairs, Splits, evaluation_pairs
 from regardant.data.streamed import HeldOut, StreamedConfig
 from regardant.data.tables import Row
-from regardant.data.text_files import Record, place
+from regardant.data.text_files import PairRecord, place
 
 
 class StreamedPairsConfig(StreamedConfig):
@@ -64,7 +64,7 @@ class StreamedPairsConfig(StreamedConfig):
         }
 
     def _split(self, rows: Iterable[Row], held_out: HeldOut, report: CleaningReport) -> Iterator[tuple[str, Pair]]:
-        records = (Record(row.line, *row.cells) for row in rows)
+        records = (PairRecord(row.line, *row.cells) for row in rows)
         for pair in clean(records, self.cleaning, report):
             name = held_out.split_of(pair[0])
             if name is None:

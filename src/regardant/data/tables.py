@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from regardant.data.text_files import Fault, Record, decode, first_line, near_names, require_file, text_lines
+from regardant.data.text_files import Fault, PairRecord, decode, first_line, near_names, require_file, text_lines
 from regardant.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def read_columns(path: Path, columns: Sequence[str], numbers: Collection[str] = 
     return _TABLES[_table_suffix(path)](path, columns, numbers)
 
 
-def read_table(path: Path, source: str, target: str, numbers: Collection[str] = ()) -> Iterator[Record]:
+def read_table(path: Path, source: str, target: str, numbers: Collection[str] = ()) -> Iterator[PairRecord]:
     """Yield the pairs of two columns of a file, read like `read_columns`, with the same errors."""
     return _pairs(read_columns(path, (source, target), numbers))
 
@@ -87,7 +87,7 @@ def is_table_file(path: Path) -> bool:
 
 def read_dataset(
     name: str, source: str, target: str, split: str | None = None, subset: str | None = None
-) -> Iterator[Record]:
+) -> Iterator[PairRecord]:
     """Yield the pairs of two columns of a Hugging Face dataset. Dots reach into a column: translation.en
 
     `name` is a folder written by `save_to_disk`, a folder that `load_dataset` reads, or a name on the hub; the last two
@@ -103,8 +103,8 @@ def _table_suffix(path: Path) -> str:
     return (Path(path.stem).suffix if path.suffix in (".gz", ".zst") else path.suffix).lower()
 
 
-def _pairs(rows: Iterator[Row]) -> Iterator[Record]:
-    return (Record(line, *cells) for line, cells in rows)
+def _pairs(rows: Iterator[Row]) -> Iterator[PairRecord]:
+    return (PairRecord(line, *cells) for line, cells in rows)
 
 
 def _rows_of_lines(path: Path, columns: Sequence[str], numbers: Collection[str]) -> Iterator[Row]:
@@ -286,7 +286,7 @@ def _load(name: str, subset: str | None) -> Any:
             raise DataError(f"{name} {problem} ({first_line(error)})") from error
 
 
-def _dataset_records(dataset: Any, name: str, source: str, target: str) -> Iterator[Record]:
+def _dataset_records(dataset: Any, name: str, source: str, target: str) -> Iterator[PairRecord]:
     rows_before = 0
     try:
         for table in dataset.with_format("arrow").iter(ROWS_AT_ONCE):

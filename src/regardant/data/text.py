@@ -70,8 +70,8 @@ class CutTextConfig(TextConfig):
         test = int(total * self.test_share)
         sizes = {"train": train, "validation": total - train - test} | ({"test": test} if self.test_share else {})
         if min(sizes.values()) < 2:
-            told = ", ".join(f"{size:,} to {name}" for name, size in sizes.items())
-            raise DataError(f"{self.name}: {total:,} characters are too few to split ({told}): give more text")
+            split_sizes = ", ".join(f"{size:,} to {name}" for name, size in sizes.items())
+            raise DataError(f"{self.name}: {total:,} characters are too few to split ({split_sizes}): give more text")
         return sizes
 
 

@@ -48,7 +48,7 @@ class Fault(Enum):
     """Row that is too short, lacks the key or holds a null."""
 
 
-class Record(NamedTuple):
+class PairRecord(NamedTuple):
     """Pair of texts as read from files, a table or a dataset."""
 
     line: int
@@ -72,7 +72,7 @@ def place(root: str, name: str) -> Path:
     return Path(expanded).expanduser() / name
 
 
-def read_text_files(source: Path, target: Path) -> Iterator[Record]:
+def read_text_files(source: Path, target: Path) -> Iterator[PairRecord]:
     """Yield the pairs of two files: line n of one translates line n of the other.
 
     Raises DataError at once for a missing file, and at the end if one file is longer.
@@ -244,7 +244,7 @@ def _opened(path: Path) -> IO[bytes]:
     return pa.input_stream(path, compression="detect")
 
 
-def _aligned_lines(source: Path, target: Path) -> Iterator[Record]:
+def _aligned_lines(source: Path, target: Path) -> Iterator[PairRecord]:
     sources, targets = text_lines(source), text_lines(target)
     for number, (left, right) in enumerate(zip_longest(sources, targets), 1):
         if left is None or right is None:
@@ -255,7 +255,7 @@ def _aligned_lines(source: Path, target: Path) -> Iterator[Record]:
                 f"{source} has {num_sources:,} lines and {target} has {num_targets:,}; "
                 "line n of one must translate line n of the other"
             )
-        yield Record(number, decode(left), decode(right))
+        yield PairRecord(number, decode(left), decode(right))
 
 
 def first_line(error: Exception) -> str:

@@ -25,7 +25,7 @@ FORM, UPOS, XPOS, GOVERNOR, RELATION, MISC = 1, 3, 4, 6, 7, 9
 
 
 @dataclass(frozen=True)
-class Row:
+class TreebankRow:
     """A line of a treebank that is no comment: a word, a contraction (1-2) or an empty node (8.1)."""
 
     number: int
@@ -52,10 +52,10 @@ class ParsedSentence:
     """Relation of each word to its governor: nsubj, obj, ..."""
 
 
-def read_rows(path: Path) -> Iterator[list[Row]]:
+def read_rows(path: Path) -> Iterator[list[TreebankRow]]:
     """Yield the rows of each sentence of a .conllu file, plain, .gz or .zst. Raises DataError for any other file, and
     for words that are not numbered from 1 on."""
-    rows: list[Row] = []
+    rows: list[TreebankRow] = []
     for number, line in enumerate(read_lines(path), 1):
         if line.strip() and not line.startswith("#"):
             rows.append(_row(line, path, number))
@@ -73,7 +73,7 @@ def read_treebank(path: Path) -> Iterator[ParsedSentence]:
             yield _sentence(rows, path)
 
 
-def _sentence(rows: list[Row], path: Path) -> ParsedSentence:
+def _sentence(rows: list[TreebankRow], path: Path) -> ParsedSentence:
     words = [row for row in rows if row.is_word]
     sentence = ParsedSentence(relations=[row.cells[RELATION] for row in words])
     for row in rows:
@@ -94,16 +94,16 @@ def _sentence(rows: list[Row], path: Path) -> ParsedSentence:
     return sentence
 
 
-def _row(line: str, path: Path, number: int) -> Row:
+def _row(line: str, path: Path, number: int) -> TreebankRow:
     cells = line.split("\t")
     if len(cells) != COLUMNS:
         raise DataError(
             f"{path} line {number:,} has {len(cells)} columns between tabs, CoNLL-U has {COLUMNS}: give a treebank"
         )
-    return Row(number, cells)
+    return TreebankRow(number, cells)
 
 
-def _numbered(rows: list[Row], path: Path) -> list[Row]:
+def _numbered(rows: list[TreebankRow], path: Path) -> list[TreebankRow]:
     """Return the rows of a sentence. Raises DataError unless its words are numbered from 1 on and each contraction
     stands before its words."""
     count, covered = 0, 0
@@ -133,7 +133,7 @@ def _numbered(rows: list[Row], path: Path) -> list[Row]:
     return rows
 
 
-def _governor(row: Row, places: Mapping[str, int], path: Path) -> int:
+def _governor(row: TreebankRow, places: Mapping[str, int], path: Path) -> int:
     given = row.cells[GOVERNOR]
     if given not in places:
         raise DataError(

@@ -21,7 +21,7 @@ from regardant.errors import DataError
 Link = tuple[int, int]
 """(source word, target word)"""
 
-Span = tuple[int, int]
+CharacterSpan = tuple[int, int]
 """(start, end) in characters, end excluded."""
 
 Weights = NDArray[np.floating]
@@ -106,7 +106,7 @@ def merge_to_words(weights: Weights, source_words: Sequence[int], target_words: 
     return (target / tokens_of_word).T @ weights @ source
 
 
-def word_of_token(token_spans: Sequence[Span], word_spans: Sequence[Span]) -> list[int]:
+def word_of_token(token_spans: Sequence[CharacterSpan], word_spans: Sequence[CharacterSpan]) -> list[int]:
     """Return the word that each token shares characters with, NO_WORD if there is none.
 
     Spans of tokens and words count characters of the same text. A token over several words belongs to the word

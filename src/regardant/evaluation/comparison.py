@@ -36,7 +36,7 @@ class LengthScore:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedTranslation:
     """Scores of one translation."""
 
     bleu: float
@@ -63,7 +63,7 @@ def compare_translations(
     references: Sequence[str],
     translations: Sequence[Sequence[str]],
     config: TranslationMetrics,
-) -> tuple[list[Compared], Signatures]:
+) -> tuple[list[ComparedTranslation], Signatures]:
     """Score every translation, and test each later one against the first. About a second per 1,000 sentences of each.
 
     Raises DataError for unequal counts of lines, or none at all.
@@ -84,7 +84,7 @@ def compare_translations(
         by_length = [_of_quarter(rows, sources, references, lines, config) for rows in quarters]
         _, interval = bleu_with_interval(bleu, lines, references, config.bootstrap_samples)
         score = chrf.corpus_score(lines, [references]).score
-        found.append(Compared(result.score, interval, score, by_length, against))
+        found.append(ComparedTranslation(result.score, interval, score, by_length, against))
     return found, Signatures(str(signatures["BLEU"]), str(chrf.get_signature()))
 
 

@@ -45,7 +45,7 @@ class QuestionScores:
 def score_answers(given: Sequence[str], right: Sequence[Sequence[str]]) -> QuestionScores:
     """Score the answer to each question, empty for none, against its right answers, of which there may be none."""
     missing = [not accepted(answers) for answers in right]
-    refused = [not normalised(answer) for answer in given]
+    refused = [not normalised_answer(answer) for answer in given]
     both = sum(one and other for one, other in zip(missing, refused, strict=True))
     either = sum(missing) + sum(refused)
     return QuestionScores(
@@ -57,24 +57,24 @@ def score_answers(given: Sequence[str], right: Sequence[Sequence[str]]) -> Quest
     )
 
 
-def normalised(answer: str) -> str:
+def normalised_answer(answer: str) -> str:
     """Return an answer in lower case without punctuation, English articles and white space around words."""
     return " ".join(ARTICLE.sub(" ", answer.lower().translate(PUNCTUATION)).split())
 
 
 def accepted(right: Sequence[str]) -> list[str]:
     """Return the normalised right answers, without empty ones."""
-    return [one for answer in right if (one := normalised(answer))]
+    return [one for answer in right if (one := normalised_answer(answer))]
 
 
 def exact_match(given: str, right: Sequence[str]) -> bool:
     """Return whether an answer equals a right one. The right answer to a question without any is the empty text."""
-    return normalised(given) in (accepted(right) or [""])
+    return normalised_answer(given) in (accepted(right) or [""])
 
 
 def token_f1(given: str, right: Sequence[str]) -> float:
     """Return the F1 of the tokens of an answer and the most similar right answer: 1 or 0 if either is empty."""
-    return max(_f1(normalised(given).split(), one.split()) for one in accepted(right) or [""])
+    return max(_f1(normalised_answer(given).split(), one.split()) for one in accepted(right) or [""])
 
 
 def no_answer_threshold(scores: Sequence[float], best: Sequence[str], right: Sequence[Sequence[str]]) -> float:

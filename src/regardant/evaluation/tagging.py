@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regardant.models.heads import IGNORED
 
-Span = tuple[int, int, str]
+TypedSpan = tuple[int, int, str]
 """(first word, word after the last, type)."""
 
 OUTSIDE = "O"
@@ -65,9 +65,9 @@ def is_bio(labels: Iterable[str]) -> bool:
     return bool(others) and all(label.startswith(("B-", "I-")) for label in others)
 
 
-def spans(labels: Sequence[str]) -> set[Span]:
+def spans(labels: Sequence[str]) -> set[TypedSpan]:
     """Return the spans that BIO labels make."""
-    found: set[Span] = set()
+    found: set[TypedSpan] = set()
     start, kind = 0, None
     for place, label in enumerate([*labels, OUTSIDE]):
         prefix, _, name = label.partition("-")

@@ -6,14 +6,14 @@ references.
 
 from collections.abc import Callable, Sequence
 
-from regardant.evaluation.translation import TextScore, TranslationMetrics, check_counts, chrf_metric, corpus_bleu
+from regardant.evaluation.translation import TextScoreName, TranslationMetrics, check_counts, chrf_metric, corpus_bleu
 from regardant.evaluation.trees import bracket_f1, well_formed
 
 
 class TextMetrics(TranslationMetrics):
     """The comparison of texts with their references."""
 
-    metrics: tuple[TextScore, ...] = ("chrf", "exact_match", "bleu")
+    metrics: tuple[TextScoreName, ...] = ("chrf", "exact_match", "bleu")
     """Scores computed by every validation beside the loss, and by `evaluate`. The first selects the best weights.
     chrf by default: BLEU is 0 for texts of fewer than four words."""
 
@@ -33,7 +33,7 @@ def word_error_rate(texts: Sequence[str], references: Sequence[str]) -> float:
     return rate
 
 
-TEXT_SCORES: dict[TextScore, Callable[[Sequence[str], Sequence[str], TranslationMetrics], float]] = {
+TEXT_SCORES: dict[TextScoreName, Callable[[Sequence[str], Sequence[str], TranslationMetrics], float]] = {
     "bleu": corpus_bleu,
     "chrf": lambda texts, references, config: chrf_metric(config).corpus_score(texts, [references]).score,
     "exact_match": lambda texts, references, config: exact_match(texts, references),

@@ -17,14 +17,14 @@ from sacrebleu.metrics.ter import TER
 from regardant.config import Config
 from regardant.errors import DataError
 
-TextScore = Literal["bleu", "chrf", "exact_match", "word_error_rate", "bracket_f1", "well_formed"]
+TextScoreName = Literal["bleu", "chrf", "exact_match", "word_error_rate", "bracket_f1", "well_formed"]
 """Names of `evaluation.texts.TEXT_SCORES`."""
 
 
 class TranslationMetrics(Config):
     """The comparison of translations with their references."""
 
-    metrics: tuple[TextScore, ...] = ("bleu",)
+    metrics: tuple[TextScoreName, ...] = ("bleu",)
     """Scores computed by every validation beside the loss, and by `evaluate`. The first selects the best weights."""
 
     tokenize: Literal["13a", "none", "intl", "char"] = "13a"

@@ -19,7 +19,7 @@ Fate = Literal["kept", "ended", "dropped"]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BeamCandidate:
     """One of the 2 W best continuations of a step."""
 
     number: int
@@ -40,7 +40,7 @@ class Candidate:
 class BeamTree:
     """All candidates of a beam search, step by step, the likeliest of a step first."""
 
-    candidates: list[Candidate]
+    candidates: list[BeamCandidate]
     best: list[int]
     """Numbers of the last candidates of the n best hypotheses, best first."""
 
@@ -80,9 +80,9 @@ class _Search:
         self.model, self.limit, self.config, self.device = model, limit, config, source.device
         self.trees = trees
         self.state = model.start(model.encode(source), config.beam_size, limit)
-        self.candidates: list[Candidate] = []
-        self.live: list[Candidate] = [Candidate(-1, -1, 0, SOS, 0.0, 0.0, "kept")]
-        self.ended: list[Candidate] = []
+        self.candidates: list[BeamCandidate] = []
+        self.live: list[BeamCandidate] = [BeamCandidate(-1, -1, 0, SOS, 0.0, 0.0, "kept")]
+        self.ended: list[BeamCandidate] = []
 
     def step(self) -> None:
         """Feed the newest token of each live hypothesis; sort the best continuations into kept, ended and dropped."""
@@ -115,7 +115,7 @@ class _Search:
             if not total > -torch.inf:  # the continuation is masked; NaN is no candidate either
                 continue
             score = length_penalised(total, step, self.config.length_penalty)
-            found = Candidate(len(self.candidates), before[beam].number, step, token, total, score, fate)
+            found = BeamCandidate(len(self.candidates), before[beam].number, step, token, total, score, fate)
             self.candidates.append(found)
             if fate == "ended":
                 self.ended.append(found)
@@ -144,7 +144,7 @@ class _Search:
             raise impossible()
         return [one.number for one in found]
 
-    def _tokens(self, last: Candidate) -> list[int]:
+    def _tokens(self, last: BeamCandidate) -> list[int]:
         path = BeamTree(self.candidates, []).path(last.number)
         return [self.candidates[number].token for number in path]
 

@@ -9,18 +9,20 @@ from torch import Tensor
 from regardant.data.vocabulary import EOS
 from regardant.errors import RunError
 
-Score = TypeVar("Score", float, Tensor)
+FloatOrTensor = TypeVar("FloatOrTensor", float, Tensor)
 
 
-def length_penalised(log_probability: Score, length: Score | int, length_penalty: float) -> Score:
+def length_penalised(
+    log_probability: FloatOrTensor, length: FloatOrTensor | int, length_penalty: float
+) -> FloatOrTensor:
     """Return log-probability / length ** length_penalty, with EOS counted in the length."""
-    score: Score = log_probability / divisor(length, length_penalty)
+    score: FloatOrTensor = log_probability / divisor(length, length_penalty)
     return score
 
 
-def divisor(length: Score | int, length_penalty: float) -> Score:
+def divisor(length: FloatOrTensor | int, length_penalty: float) -> FloatOrTensor:
     """Return the divisor of the log-probability of a target of `length` tokens."""
-    divided_by: Score = length**length_penalty
+    divided_by: FloatOrTensor = length**length_penalty
     return divided_by
 
 

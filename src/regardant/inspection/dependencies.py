@@ -20,9 +20,9 @@ from torch import Tensor
 
 from regardant.data.treebank import ROOT, ParsedSentence
 
-Way = Literal["dependent to governor", "governor to dependent"]
+Direction = Literal["dependent to governor", "governor to dependent"]
 
-WAYS: tuple[Way, ...] = ("dependent to governor", "governor to dependent")
+WAYS: tuple[Direction, ...] = ("dependent to governor", "governor to dependent")
 """Ways to predict a governor: from the weights of the dependent's query, or from the weights on the dependent's key."""
 
 
@@ -36,7 +36,7 @@ class RelationScore:
     """Number of dependents that were scored."""
     layer: int
     head: int
-    way: Way
+    way: Direction
     accuracy: float
     """Share of dependents whose governor the head predicts."""
     offset: int

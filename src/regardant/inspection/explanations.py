@@ -62,8 +62,8 @@ def gradient_times_input(
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
             # A copy of the pair for each target token, so that all gradients come from one backward pass.
             logits = model.scores(source.expand(len(written), -1), target[:-1].expand(len(written), -1))
-            said = logits[each, each].float().log_softmax(-1)[each, written]
-            (gradient,) = torch.autograd.grad(said.sum(), read[0])
+            log_probabilities = logits[each, each].float().log_softmax(-1)[each, written]
+            (gradient,) = torch.autograd.grad(log_probabilities.sum(), read[0])
     finally:
         handle.remove()
     return (read[0] * gradient).sum(-1).abs().detach().cpu()

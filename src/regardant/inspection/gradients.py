@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from regardant.inspection.capture import class_tokens
-from regardant.layers.residual import EagerTwoStreams, Stream
+from regardant.layers.residual import EagerTwoStreams, ResidualStream
 from regardant.models.base import Model, SequenceToSequenceModel
 from regardant.models.heads import ElementClass, NextToken
 from regardant.models.vectors import Vectors
@@ -183,7 +183,7 @@ def _tensors(left: Any) -> list[Tensor]:
         moved = torch.zeros_like(left.read, requires_grad=True)
         left.written, left.read = left.written + moved, left.read + moved
         return [moved]
-    return [left.close()] if isinstance(left, Stream) else []
+    return [left.close()] if isinstance(left, ResidualStream) else []
 
 
 def _norms(loss: Tensor, groups: list[list[Tensor]]) -> list[float]:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regardant.layers.residual import Stream
+from regardant.layers.residual import ResidualStream
 from regardant.models.base import Model
 from regardant.models.sequence import SequenceDecoder, SequenceEncoder
 from regardant.models.vectors import Vectors
@@ -113,5 +113,5 @@ def _streams(layers: Sequence[nn.Module]) -> Iterator[list[Tensor]]:
         yield values
 
 
-def _values(stream: Stream) -> Tensor:
+def _values(stream: ResidualStream) -> Tensor:
     return stream.close()

@@ -102,7 +102,7 @@ class AttentionCall(Call):
         if at_once >= len(q):
             return ask(q, k, self.view)
         slices = (slice(start, start + at_once) for start in range(0, len(q), at_once))
-        return torch.cat([ask(q[some], k[some], _of_sentences(self.view, some)) for some in slices])
+        return torch.cat([ask(q[some], k[some], _slice_view(self.view, some)) for some in slices])
 
     def gradient(self, quantity: str, gradients: Mapping[str, Tensor]) -> Tensor | None:
         if quantity not in ("weights", "scores"):
@@ -318,7 +318,7 @@ def _site(name: str, module: nn.Module) -> Site | None:
     return None
 
 
-def _of_sentences(view: View, some: slice) -> View:
+def _slice_view(view: View, some: slice) -> View:
     """Return the view of a slice of the batch elements."""
 
     def part(x: Tensor) -> Tensor:

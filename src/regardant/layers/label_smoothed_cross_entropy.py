@@ -32,7 +32,7 @@ CHUNK_LOGITS = 1 << 22
 ACCELERATOR_CHUNK_LOGITS = 1 << 28
 """Maximum number of logits on an accelerator: 512 MB in bfloat16, for large products and few kernel launches."""
 
-WHOLE = 64
+CHUNK_MULTIPLE = 64
 """Divisor of the tokens of a larger chunk, so that `layers.linear` rounds up the rows of the last chunk only."""
 
 UNDERFLOW = 1e-30
@@ -115,7 +115,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         exact = torch.promote_types(vectors.dtype, torch.float32)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
         most = CHUNK_LOGITS if vectors.device.type == "cpu" else ACCELERATOR_CHUNK_LOGITS
-        size = max(SMALLEST_CHUNK, most // len(weight) // WHOLE * WHOLE)
+        size = max(SMALLEST_CHUNK, most // len(weight) // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
         for start in range(0, len(vectors), size):
             rows = slice(start, start + size)
             chunk = vectors[rows]

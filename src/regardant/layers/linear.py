@@ -26,7 +26,7 @@ from torch.autograd.function import once_differentiable
 
 from regardant.layers import products
 
-TOGETHER = 32
+WEIGHTS_PER_LAUNCH = 32
 """Number of weights converted by one kernel launch. Their gradients are ready, and sent between replicas, together."""
 
 
@@ -214,12 +214,12 @@ class _Narrow(torch.autograd.Function):
 def narrow_weights(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[None]:
     """Let the linear layers of this thread multiply by copies of weights in `dtype` while the context is open.
 
-    Weights and their gradients are converted `TOGETHER` at a time: autocast launches a kernel for each, and kernel
-    launches limit the speed of a step on an accelerator.
+    Weights and their gradients are converted `WEIGHTS_PER_LAUNCH` at a time: autocast launches a kernel for each, and
+    kernel launches limit the speed of a step on an accelerator.
     """
     copies: dict[Tensor, Tensor] = {}
-    for first in range(0, len(weights), TOGETHER):
-        group = weights[first : first + TOGETHER]
+    for first in range(0, len(weights), WEIGHTS_PER_LAUNCH):
+        group = weights[first : first + WEIGHTS_PER_LAUNCH]
         copies |= zip(group, _Narrow.apply(dtype, *group), strict=True)  # type: ignore[no-untyped-call]
     token = _narrow.set(copies)
     try:

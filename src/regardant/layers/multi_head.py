@@ -33,7 +33,7 @@ PROJECTED: dict[str, tuple[str, ...]] = {
 }
 """Parts with a matrix of their own. Queries and values without one are the keys, and keys without one the tokens."""
 
-WITH_ONE_OF_QUERY_AND_KEY: dict[Projections, Projections] = {"separate": "query_key", "key_value": "all"}
+SHARED_QUERY_KEY_PROJECTIONS: dict[Projections, Projections] = {"separate": "query_key", "key_value": "all"}
 """Projections of a mechanism that shares one between queries and keys, by the configured projections."""
 
 
@@ -168,7 +168,7 @@ class SelfAttention(nn.Module):
                     f"{config.kind} gives queries and keys one projection, so that {shape.num_key_heads} key heads "
                     f"cannot serve {shape.num_heads} heads: leave out num_key_heads"
                 )
-            projections = WITH_ONE_OF_QUERY_AND_KEY.get(projections, projections)
+            projections = SHARED_QUERY_KEY_PROJECTIONS.get(projections, projections)
         sizes = {
             "query": shape.num_heads * shape.key_size,
             "key": shape.num_key_heads * shape.key_size,

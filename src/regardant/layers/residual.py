@@ -69,7 +69,7 @@ class Residual(nn.Module):
 
 
 @runtime_checkable
-class Stream(Protocol):
+class ResidualStream(Protocol):
     """Vectors that the layers of a stack write to, one sublayer after the other."""
 
     def write(self, residual: Residual, sublayer: Sublayer, *inputs: Any) -> None:
@@ -208,7 +208,7 @@ class EagerTwoStreams:
         return (self.written + self.read) / 2
 
 
-def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing: bool) -> Stream:
+def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing: bool) -> ResidualStream:
     """Return the stream of a stack that begins with x."""
     if kind == "composition":
         return ComposedStream(x)

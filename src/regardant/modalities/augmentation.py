@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regardant.errors import ConfigError
 
-Change = Literal["flip", "shift", "rotate", "crop", "brightness"]
+AugmentationName = Literal["flip", "shift", "rotate", "crop", "brightness"]
 
 SHIFT = 0.125
 """Largest shift, as a share of a side."""
@@ -30,7 +30,9 @@ BRIGHTNESS = 0.2
 """Largest change of brightness, and of contrast."""
 
 
-def augmented(pixels: NDArray[np.float32], changes: Sequence[Change], seed: Sequence[int]) -> NDArray[np.float32]:
+def augmented(
+    pixels: NDArray[np.float32], changes: Sequence[AugmentationName], seed: Sequence[int]
+) -> NDArray[np.float32]:
     """Return an image [H, W, C] from 0 to 1, changed at random and of the same size.
 
     Raises ConfigError if albumentations is not installed.
@@ -43,7 +45,7 @@ def augmented(pixels: NDArray[np.float32], changes: Sequence[Change], seed: Sequ
 
 
 @cache
-def _composed(changes: tuple[Change, ...], height: int, width: int) -> Any:
+def _composed(changes: tuple[AugmentationName, ...], height: int, width: int) -> Any:
     """Return the changes in their order for images of one size. Pixels beyond the edge mirror those inside."""
     os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # otherwise the import asks the network for a newer version
     try:
@@ -54,7 +56,7 @@ def _composed(changes: tuple[Change, ...], height: int, width: int) -> Any:
     mirrored = {"border_mode": cv2.BORDER_REFLECT_101, "p": 1.0}
     # In pixels: the library truncates shares of a side to whole pixels, so that small images would not move.
     right, down = (max(1, round(SHIFT * side)) for side in (width, height))
-    known: dict[Change, Any] = {
+    known: dict[AugmentationName, Any] = {
         "flip": library.HorizontalFlip(p=0.5),
         "shift": library.Affine(translate_px={"x": (-right, right), "y": (-down, down)}, **mirrored),
         "rotate": library.Affine(rotate=(-ROTATION, ROTATION), **mirrored),

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regardant.data.item_files import ItemFile
 from regardant.errors import ConfigError, DataError, RunError
-from regardant.modalities.augmentation import Change, augmented
+from regardant.modalities.augmentation import AugmentationName, augmented
 from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.modalities.image_size import LEAST_PATCHES, MOST_PATCHES, Size, common_size, fitting_patch, resized
 from regardant.modalities.pixels import (
@@ -88,7 +88,7 @@ class ImageModalityConfig(PartModalityConfig):
     """Height and width in pixels that every image is resized to, as [64, 64]. auto: the size of the training images, if
     they have one that patches fit; otherwise a square of up to 64 x 64. Empty: no image is resized."""
 
-    augment: tuple[Change, ...] = ()
+    augment: tuple[AugmentationName, ...] = ()
     """Augmentation of training images, in this order and drawn anew in each epoch, as [shift, rotate]: flip (left and
     right, half of the images), shift (by up to 1/8), rotate (by up to 15 degrees), crop (to 60 % of the area or more),
     brightness (with contrast, by up to 20 %)."""
@@ -145,7 +145,9 @@ class ImageCodec(Codec):
     shorter_by = ", or input.patch_size"
     equal_shapes = True
 
-    def __init__(self, statistics: Statistics, patch_size: int, *, resizes: bool, changes: Sequence[Change]) -> None:
+    def __init__(
+        self, statistics: Statistics, patch_size: int, *, resizes: bool, changes: Sequence[AugmentationName]
+    ) -> None:
         self.statistics, self.patch_size, self.resizes, self.changes = statistics, patch_size, resizes, changes
         self.rows, self.columns = statistics.height // patch_size, statistics.width // patch_size
 

@@ -18,11 +18,11 @@ from regardant.layers.cache import LayerCache
 from regardant.layers.dense import DenseMixer
 from regardant.layers.mixers import Mixer, MixerConfig, build_mixer
 from regardant.layers.multi_head import CrossAttention, ProjectedMemory
-from regardant.layers.residual import Stream
+from regardant.layers.residual import ResidualStream
 from regardant.models.sequence import SequenceDecoder, SequenceEncoder
 from regardant.models.transformer import EncoderStackConfig, TransformerConfig
 from regardant.models.vectors import Vectors
-from regardant.positions import BlockBias, Positions
+from regardant.positions import PositionBias, Positions
 
 LayerCaches = tuple[LayerCache | None, LayerCache | None]
 """Caches of a layer's self-attention and of its feed-forward network. None: nothing is kept."""
@@ -52,7 +52,7 @@ class EncoderLayer(nn.Module):
         self.after_self_attention = config.build_residual()
         self.after_feed_forward = config.build_residual(ends_layer=True)
 
-    def forward(self, stream: Stream, view: View) -> None:
+    def forward(self, stream: ResidualStream, view: View) -> None:
         stream.write(self.after_self_attention, self.self_attention, view)
         stream.write(self.after_feed_forward, self.feed_forward, view)
 
@@ -132,7 +132,7 @@ class _EdgeBias:
     """Edge features as a bias, added to the bias of a position scheme."""
 
     edges: Float[Tensor, "B #H T T"]
-    positions: BlockBias | None
+    positions: PositionBias | None
 
     def __call__(self, queries: Tensor, keys: Tensor) -> Tensor:
         bias = self.edges[:, :, queries[:, None], keys[None, :]]
@@ -233,7 +233,7 @@ class DecoderLayer(nn.Module):
 
     def forward(
         self,
-        stream: Stream,
+        stream: ResidualStream,
         view: View,
         memory: Float[Tensor, "B S M"] | ProjectedMemory | None,
         memory_view: View,
@@ -336,7 +336,7 @@ class Decoder(SequenceDecoder):
         """Return the encoder output that each layer attends to."""
         return [*memory.layers, memory.values] if memory.layers else [memory.values] * len(self.layers)
 
-    def _open(self, x: Tensor) -> Stream:
+    def _open(self, x: Tensor) -> ResidualStream:
         return self.open_stream(x, training=self.training)
 
     def _view(self) -> PassView:

@@ -13,7 +13,7 @@ from regardant.layers.feed_forward import FeedForwardConfig, LinearFeedForwardCo
 from regardant.layers.mixers import MixerConfig
 from regardant.layers.multi_head import HeadShape, Projections
 from regardant.layers.norms import LayerNormConfig, NormConfig
-from regardant.layers.residual import NormPlace, Residual, ResidualKind, Stream, open_stream
+from regardant.layers.residual import NormPlace, Residual, ResidualKind, ResidualStream, open_stream
 from regardant.models.representations import InputShape
 from regardant.positions import Positions, PositionsConfig, SinusoidalConfig
 
@@ -217,7 +217,7 @@ class TransformerConfig(Config):
         return self.normalisation.build(self.d_model) if self.norm == "pre" else nn.Identity()
 
     @property
-    def open_stream(self) -> Callable[..., Stream]:
+    def open_stream(self) -> Callable[..., ResidualStream]:
         """The function that opens the residual stream of a stack: (x, training=...) to the stream."""
         return partial(open_stream, self.residual, checkpointing=self.activation_checkpointing)
 

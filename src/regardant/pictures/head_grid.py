@@ -70,7 +70,7 @@ def _heading(pictures: Sequence[AttentionPicture], width: float) -> tuple[list[s
     return parts, y + GAP
 
 
-class Scale(NamedTuple):
+class ShadeScale(NamedTuple):
     """A scale of shades."""
 
     name: str
@@ -83,11 +83,11 @@ class Scale(NamedTuple):
         return ramp(x, y, self.name, self.most, of_cells=self.of_cells)
 
 
-def _scales(pictures: Sequence[AttentionPicture]) -> list[Scale]:
+def _scales(pictures: Sequence[AttentionPicture]) -> list[ShadeScale]:
     """Return the distinct scales of the drawing, those of cells first."""
-    of_cells = dict.fromkeys(Scale(one.scale, "100%", True) for one in pictures if one.source_layout is None)
+    of_cells = dict.fromkeys(ShadeScale(one.scale, "100%", True) for one in pictures if one.source_layout is None)
     over_items = any(one.source_layout is not None for one in pictures)
-    return [*of_cells, *([Scale("of the head", "largest weight", False)] if over_items else [])]
+    return [*of_cells, *([ShadeScale("of the head", "largest weight", False)] if over_items else [])]
 
 
 def _scale_widths(pictures: Sequence[AttentionPicture]) -> list[float]:

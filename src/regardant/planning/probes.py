@@ -17,12 +17,12 @@ from torch import nn
 from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
 from regardant.kernels import available
-from regardant.training.config import Kernel, Precision, Strategy, TrainingConfig
+from regardant.training.config import KernelName, Precision, Strategy, TrainingConfig
 from regardant.training.devices import multiplies_bfloat16
 from regardant.training.job import Batch, Job
 
 SIMPLEST_PRECISION_FIRST: tuple[Precision, ...] = ("float32", "bfloat16")
-SIMPLEST_KERNEL_FIRST: tuple[Kernel, ...] = ("matmul", "sdpa")
+SIMPLEST_KERNEL_FIRST: tuple[KernelName, ...] = ("matmul", "sdpa")
 
 ROUNDS = 3
 """Largest number of timed steps of each candidate."""
@@ -53,7 +53,7 @@ class Decisions:
     """Settings that must stay the same when a run is resumed."""
 
     precision: Precision
-    kernel: Kernel
+    kernel: KernelName
     threads: int
     """Threads of all processes together."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -103,11 +103,11 @@ class Decisions:
         return f"{line} (measured: {', '.join(f'{name} {1000 * s:.0f} ms' for name, s in self.seconds.items())})"
 
 
-class Way(NamedTuple):
+class StepCandidate(NamedTuple):
     """A candidate: precision, kernel and number of processes."""
 
     precision: Precision
-    kernel: Kernel
+    kernel: KernelName
     processes: int
 
     @property
@@ -140,10 +140,10 @@ def decide(
     if device.type == "cuda":  # not timed: such a machine is built for bfloat16 and fused attention
         if config.processes not in ("auto", 1):
             raise ConfigError("training.processes divides the cores of a CPU, and here is an accelerator: leave it out")
-        fused: Kernel = "triton" if available(device) else "sdpa"
+        fused: KernelName = "triton" if available(device) else "sdpa"
         return Decisions(precisions[-1], fused if config.attention_kernel == "auto" else kernels[0], threads)
     processes, more = (1, _divisors(threads)) if config.processes == "auto" else (config.processes, [])
-    ways = [Way(precision, kernel, processes) for precision in precisions for kernel in kernels]
+    ways = [StepCandidate(precision, kernel, processes) for precision in precisions for kernel in kernels]
     if len(ways) == 1 and not more:
         return Decisions(*ways[0][:2], threads, processes=processes)
     steps = Steps(model, train_step, device, until, log)
@@ -159,7 +159,7 @@ def decide(
     return Decisions(chosen.precision, chosen.kernel, threads, measured, chosen.processes)
 
 
-def use_kernel(model: nn.Module, kernel: Kernel) -> None:
+def use_kernel(model: nn.Module, kernel: KernelName) -> None:
     """Make all exact attention of a model use this kernel."""
     for module in model.modules():
         if isinstance(module, ScaledDotProduct):
@@ -228,7 +228,7 @@ class Steps:
     """Reading of the clock after which no round begins."""
     log: Callable[[str], None]
 
-    def fastest(self, ways: Sequence[Way]) -> dict[Way, float]:
+    def fastest(self, ways: Sequence[StepCandidate]) -> dict[StepCandidate, float]:
         """Return the seconds of the fastest step of each candidate: other load of the machine can only add to it.
 
         Candidates take turns, so that a period of other load falls on all of them. The first round warms up, and counts
@@ -249,7 +249,7 @@ class Steps:
             seconds = {way: min(took[way], seconds[way]) if number else took[way] for way in ways}
         return seconds
 
-    def _seconds_of(self, way: Way) -> float:
+    def _seconds_of(self, way: StepCandidate) -> float:
         use_kernel(self.model, way.kernel)
         with autocast(way.precision, self.device), threads_of_one(way.processes):
             start = time.perf_counter()

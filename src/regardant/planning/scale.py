@@ -24,7 +24,7 @@ from regardant.training.config import COPIES
 from regardant.training.devices import require_memory
 from regardant.training.strategies import sublayers
 
-Way = Literal["ddp", "fsdp"]
+ParallelStrategy = Literal["ddp", "fsdp"]
 
 PAIRS, LENGTH = 4_500_000, 28
 """WMT14 English-German as in Vaswani et al. 2017, section 5.1: sentence pairs, and tokens of a sentence, on average.
@@ -70,10 +70,10 @@ docs/decisions/0025."""
 
 
 @dataclass(frozen=True)
-class Scale:
+class ScalingCost:
     """The cost of training on several devices with one strategy."""
 
-    strategy: Way
+    strategy: ParallelStrategy
     devices: int
     parameters: int
     memory_bytes: float
@@ -129,8 +129,8 @@ class Workload:
 
 
 def costs(
-    config: TaskConfig, device: Device, devices: int, ways: tuple[Way, ...], rate: float | None = None
-) -> list[Scale]:
+    config: TaskConfig, device: Device, devices: int, ways: tuple[ParallelStrategy, ...], rate: float | None = None
+) -> list[ScalingCost]:
     """Return the cost of a recipe with each strategy. `rate` is the price of a device per hour.
 
     Raises ConfigError for a task whose model has no vocabulary.
@@ -139,9 +139,9 @@ def costs(
     return [cost(load, device, devices, way, rate) for way in ways]
 
 
-def ways_named(name: str | None) -> tuple[Way, ...]:
+def ways_named(name: str | None) -> tuple[ParallelStrategy, ...]:
     """Return the strategies to compare: the named one, or all. Raises ConfigError for an unknown name."""
-    allowed = get_args(Way)
+    allowed = get_args(ParallelStrategy)
     if name is not None and name not in allowed:
         raise ConfigError(f"--strategy: given {name!r}; allowed: {', '.join(allowed)}")
     return tuple(way for way in allowed if name in (None, way))
@@ -170,7 +170,9 @@ def assumptions(config: TaskConfig, device: Device) -> list[str]:
     ]
 
 
-def cost(load: Workload, device: Device, devices: int, strategy: Way, rate: float | None = None) -> Scale:
+def cost(
+    load: Workload, device: Device, devices: int, strategy: ParallelStrategy, rate: float | None = None
+) -> ScalingCost:
     """Return the cost of a workload with one strategy."""
     weights, others = 4.0 * load.parameters, (devices - 1) / devices
     rows = load.rows // load.passes
@@ -193,7 +195,7 @@ def cost(load: Workload, device: Device, devices: int, strategy: Way, rate: floa
     own = load.parameters / (devices if strategy == "fsdp" else 1)
     seconds = computing + max(0.0, sent / device.link - hidden) + own * OPTIMIZER_BYTES / device.bandwidth
     hours = load.updates * seconds / 3600
-    return Scale(
+    return ScalingCost(
         strategy=strategy,
         devices=devices,
         parameters=load.parameters,

@@ -44,7 +44,7 @@ HOLDING = (nn.ModuleList.__name__, nn.ModuleDict.__name__)
 WITHOUT_TEXT = ("byte", "kmer")
 """Kinds of tokenizers whose vocabulary is not learned from text."""
 
-Pass = tuple[Mapping[str, Any], Mapping[str, int]]
+SizedInputs = tuple[Mapping[str, Any], Mapping[str, int]]
 """Inputs of a model, and their sizes by symbol."""
 
 Symbolic = list[int | str]
@@ -199,7 +199,7 @@ def _of_tokens_on(device: str, build: Callable[[], nn.Module], notes: Sequence[s
     return _shapes(model, passes, notes)
 
 
-def _shapes(model: Model, passes: Sequence[Pass], notes: Sequence[str]) -> ModelShapes:
+def _shapes(model: Model, passes: Sequence[SizedInputs], notes: Sequence[str]) -> ModelShapes:
     """Return the shapes of a model that reads several batches of known sizes."""
     was_training = model.training
     try:

@@ -14,12 +14,12 @@ from regardant.positions import (  # noqa: F401  # importing a module registers 
     three_dimensional,
     two_dimensional,
 )
-from regardant.positions.base import BlockBias, Place, Positions, PositionsConfig
+from regardant.positions.base import Place, PositionBias, Positions, PositionsConfig
 from regardant.positions.sinusoidal import SinusoidalConfig
 
 __all__ = [
-    "BlockBias",
     "Place",
+    "PositionBias",
     "Positions",
     "PositionsConfig",
     "SinusoidalConfig",

@@ -23,7 +23,7 @@ Place = Literal["input", "query_key", "scores", "nowhere"]
 
 _GROWING = threading.Lock()
 
-BlockBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "*B H Q K"]]
+PositionBias = Callable[[Int[Tensor, " Q"], Int[Tensor, " K"]], Float[Tensor, "*B H Q K"]]
 """Function of the positions of queries and keys. Returns the bias added to their scores."""
 
 
@@ -72,11 +72,11 @@ class Positions(nn.Module):
         """Return the bias of pairs of these positions (scores)."""
         raise NotImplementedError
 
-    def bias_of(self, q: Float[Tensor, "B H T D"], first: int) -> BlockBias:
+    def bias_of(self, q: Float[Tensor, "B H T D"], first: int) -> PositionBias:
         """Return the bias of these queries, which are at positions `first`, `first` + 1, ... (scores)."""
         raise NotImplementedError
 
-    def shared_bias(self) -> BlockBias | None:
+    def shared_bias(self) -> PositionBias | None:
         """Return the bias that all layers of a stack share. None: there is none."""
         return self.bias if self.acts_on == "scores" and not self.depends_on_query else None
 
@@ -131,7 +131,7 @@ class InputConfig(PositionsConfig):
     """Number of features of a concatenated position. Empty: a quarter of d_model."""
 
     @model_validator(mode="after")
-    def size_is_of_what_is_beside(self) -> "InputConfig":
+    def size_is_of_concatenated_positions(self) -> "InputConfig":
         """Refuse a size of added positions, which have d_model features."""
         if self.combine == "add" and self.size is not None:
             raise ValueError("size is of positions that are put beside: set combine=concatenate or leave it out")

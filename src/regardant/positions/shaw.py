@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from regardant.positions.base import BlockBias, Positions, PositionsConfig
+from regardant.positions.base import PositionBias, Positions, PositionsConfig
 from regardant.positions.relative_bias import clipped_distance
 
 
@@ -43,7 +43,7 @@ class Shaw(Positions):
         self.table = nn.Parameter(torch.empty(2 * max_distance + 1, head_size))
         nn.init.normal_(self.table, std=head_size**-0.5)
 
-    def bias_of(self, q: Float[Tensor, "B H T D"], first: int) -> BlockBias:
+    def bias_of(self, q: Float[Tensor, "B H T D"], first: int) -> PositionBias:
         answers = q @ self.table.to(q.dtype).T * self.scaled_by  # [B, H, T, 2 max_distance + 1]
 
         def bias(queries: Int[Tensor, " Q"], keys: Int[Tensor, " K"]) -> Float[Tensor, "B H Q K"]:

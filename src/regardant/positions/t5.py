@@ -48,7 +48,7 @@ class T5(Positions):
     def __init__(self, config: T5Config, num_heads: int, causal: bool) -> None:
         super().__init__()
         self.causal = causal
-        self.a_side = config.num_buckets if causal else config.num_buckets // 2
+        self.buckets_per_side = config.num_buckets if causal else config.num_buckets // 2
         self.max_distance = config.max_distance
         self.table = nn.Parameter(torch.empty(num_heads, config.num_buckets))
         nn.init.normal_(self.table, std=0.02)
@@ -58,9 +58,9 @@ class T5(Positions):
 
     def bucket(self, relative: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
         """Return the bucket of a key that is `relative` tokens after its query."""
-        exact = self.a_side // 2
+        exact = self.buckets_per_side // 2
         distance = (-relative).clamp_min(0) if self.causal else relative.abs()
         far = torch.log(distance.clamp_min(1) / exact) / math.log(self.max_distance / exact)
-        far_bucket = (exact + far * (self.a_side - exact)).long().clamp(max=self.a_side - 1)
+        far_bucket = (exact + far * (self.buckets_per_side - exact)).long().clamp(max=self.buckets_per_side - 1)
         bucket = torch.where(distance < exact, distance, far_bucket)
-        return bucket if self.causal else bucket + self.a_side * (relative > 0)
+        return bucket if self.causal else bucket + self.buckets_per_side * (relative > 0)

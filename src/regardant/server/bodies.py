@@ -12,7 +12,7 @@ SENTENCE = "The old judge sees the small cat."
 RunName = Annotated[
     str | None, Field(description="Name of a run. It may be left out where one run is served.", examples=["demo"])
 ]
-Item = Annotated[
+RequestItem = Annotated[
     str | dict[str, Any],
     Field(
         description="A text; a file, as an object with `name` and `content` (base64); or the object that the run "
@@ -82,7 +82,7 @@ class Translations(BaseModel):
 class PredictBody(Body):
     """Items to answer."""
 
-    items: list[Item] = Field(min_length=1, fail_fast=True, examples=[["A moving film."]])
+    items: list[RequestItem] = Field(min_length=1, fail_fast=True, examples=[["A moving film."]])
 
 
 class Predictions(BaseModel):
@@ -97,7 +97,7 @@ class Predictions(BaseModel):
 class ScoreBody(Body):
     """Texts whose probability is asked."""
 
-    items: list[Item] = Field(
+    items: list[RequestItem] = Field(
         min_length=1, fail_fast=True, examples=[[SENTENCE]], description="Texts; of a translator, the sources."
     )
     targets: list[str] | None = Field(
@@ -122,7 +122,7 @@ class Scores(BaseModel):
 class InspectBody(Body):
     """An item whose attention is asked."""
 
-    item: Item = Field(examples=[SENTENCE])
+    item: RequestItem = Field(examples=[SENTENCE])
     target: str | None = Field(None, description="Of a translator: the translation. Left out: its own.")
     beam_size: BeamSize = None
 

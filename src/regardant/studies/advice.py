@@ -28,7 +28,7 @@ TEXTS = (".txt", ".md", ".py")
 
 
 @dataclass(frozen=True)
-class Question:
+class BaselineComparison:
     """A recipe for the data, with the model that a Transformer is compared with."""
 
     recipe: str
@@ -40,10 +40,10 @@ class Question:
     """True if a target of training is an item. False: it is a token."""
 
 
-QUESTIONS = {
-    "table": Question("classification", "a bag of word vectors", ("model.kind=bag",)),
-    "images": Question("image_classification", "a convolutional network", ("model.kind=convolutional",)),
-    "text": Question("language_modelling", "an LSTM", ("model={kind: recurrent}",), counts_items=False),
+BASELINE_COMPARISONS = {
+    "table": BaselineComparison("classification", "a bag of word vectors", ("model.kind=bag",)),
+    "images": BaselineComparison("image_classification", "a convolutional network", ("model.kind=convolutional",)),
+    "text": BaselineComparison("language_modelling", "an LSTM", ("model={kind: recurrent}",), counts_items=False),
 }
 
 
@@ -51,7 +51,7 @@ QUESTIONS = {
 class Advice:
     """Measurements of both models, and the advice that follows."""
 
-    question: Question
+    comparison: BaselineComparison
     metric: Metric
     scores: dict[str, list[float]]
     """Best validation scores of both models, by seed."""
@@ -68,13 +68,13 @@ class Advice:
     def advised(self) -> bool:
         """True if every score of the Transformer is better than every score of the simpler model."""
         worst = min(map(self.metric.score, self.scores["Transformer"]))
-        return worst > max(map(self.metric.score, self.scores[self.question.simpler]))
+        return worst > max(map(self.metric.score, self.scores[self.comparison.simpler]))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
         return {
             "advised": self.advised,
-            "recipe": self.question.recipe,
+            "recipe": self.comparison.recipe,
             "metric": self.metric.name,
             "scores": self.scores,
             "targets_per_second": self.speeds,
@@ -86,9 +86,9 @@ class Advice:
 
     def lines(self) -> list[str]:
         """Return the lines to print, the answer first."""
-        simpler = self.question.simpler
+        simpler = self.comparison.simpler
         answer = "yes, a Transformer" if self.advised else f"no, {simpler} does as well"
-        is_small = self.question.counts_items and self.targets < FEW
+        is_small = self.comparison.counts_items and self.targets < FEW
         few = f"; lectures advise against a Transformer below {FEW:,}" if is_small else ""
         device = "an accelerator" if the_device().type != "cpu" else f"{os.cpu_count()} CPU cores"
         found = [
@@ -111,11 +111,11 @@ def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = 
     Raises ConfigError for `minutes` that are not above 0, DataError for data of no known kind, KeyboardInterrupt for an
     interrupted training.
     """
-    question = QUESTIONS[_kind(data)]
+    comparison = BASELINE_COMPARISONS[_kind(data)]
     each = minutes / 2 / len(SEEDS)
     if each <= 0:
         raise ConfigError(f"--minutes is {minutes:g}; must be above 0")
-    models: dict[str, Sequence[str]] = {question.simpler: question.settings, "Transformer": ()}
+    models: dict[str, Sequence[str]] = {comparison.simpler: comparison.settings, "Transformer": ()}
     scores: dict[str, list[float]] = {name: [] for name in models}
     records: dict[str, Record] = {}
     metric = None
@@ -124,7 +124,7 @@ def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = 
             out = folder / f"{'transformer' if name == 'Transformer' else 'simpler'}-{seed}"
             log(f"{out}: {name}, {each:.1f} minutes")
             given = (f"data.source={data}", f"training.max_minutes={each}", f"seed={seed}")
-            config = load_recipe(document_of(question.recipe), [*given, *settings, *overrides], question.recipe)
+            config = load_recipe(document_of(comparison.recipe), [*given, *settings, *overrides], comparison.recipe)
             outcome = train_in_turn(config, out, lambda line: None)
             if not outcome.finished:
                 raise KeyboardInterrupt
@@ -134,7 +134,7 @@ def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = 
     assert metric is not None
     plan = records["Transformer"].plan
     return Advice(
-        question,
+        comparison,
         metric,
         scores,
         {name: record.plan["tokens_per_second"] for name, record in records.items()},

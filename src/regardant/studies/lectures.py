@@ -85,8 +85,8 @@ def lecture(name: str, folder: Path, minutes: float, log: Log = print) -> list[s
     for out in folders:
         run = load(out)
         lines += [
-            f"{out.name:16} {item} -> {said.candidates[0].text}"
-            for item, said in zip(lab.items, run.translate(lab.items), strict=True)
+            f"{out.name:16} {item} -> {translation.candidates[0].text}"
+            for item, translation in zip(lab.items, run.translate(lab.items), strict=True)
         ]
         lines += _picture(run, out, lab.items[0])
     return [*lines, f"open {page} in a browser"]

@@ -22,7 +22,7 @@ from regardant.tasks.base import Log, TaskConfig
 from regardant.tasks.training_history import read_history
 from regardant.training.checkpoints import write_atomically
 
-By = Literal["size", "data", "compute"]
+ScaledQuantity = Literal["size", "data", "compute"]
 
 FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 """Shares of the swept quantity, relative to the recipe's own value, which is the largest."""
@@ -53,7 +53,7 @@ class Point:
 class Scaling:
     """Points of a sweep, and the power law fitted to them."""
 
-    by: By
+    by: ScaledQuantity
     points: list[Point]
     law: PowerLaw
 
@@ -97,7 +97,7 @@ class Scaling:
         )
 
 
-def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) -> Scaling:
+def scale(load: Load, folder: Path, by: ScaledQuantity, minutes: float, log: Log = print) -> Scaling:
     """Train four points with three seeds each, within about `minutes`, and fit a power law.
 
     Raises ConfigError for a recipe without the field that is swept, KeyboardInterrupt for an interrupted sweep.
@@ -118,7 +118,7 @@ def scale(load: Load, folder: Path, by: By, minutes: float, log: Log = print) ->
     return Scaling(by, points, law)
 
 
-def _budget(load: Load, folder: Path, by: By, minutes: float, log: Log) -> tuple[TaskConfig, int]:
+def _budget(load: Load, folder: Path, by: ScaledQuantity, minutes: float, log: Log) -> tuple[TaskConfig, int]:
     """Return the recipe with its open settings chosen, and the number of updates of its largest training.
 
     The number is measured once and kept, so that all points of a resumed sweep are trained alike.
@@ -150,7 +150,7 @@ def _kept_updates(file: Path, minutes: float) -> int | None:
     return updates
 
 
-def _settings(base: TaskConfig, by: By, factor: float, updates: int) -> list[str]:
+def _settings(base: TaskConfig, by: ScaledQuantity, factor: float, updates: int) -> list[str]:
     if by == "compute":
         updates = max(1, round(updates * factor))
     found = ["training.max_minutes=null", "training.max_epochs=null", f"training.max_updates={updates}"]
@@ -168,7 +168,7 @@ def _settings(base: TaskConfig, by: By, factor: float, updates: int) -> list[str
     return found
 
 
-def _point(name: str, out: Path, by: By, seed: int) -> Point:
+def _point(name: str, out: Path, by: ScaledQuantity, seed: int) -> Point:
     record = Record.read(out)
     history = read_history(out, record.plan, ["loss"])
     losses = [loss for one in history.validations if (loss := one.scores["loss"]) is not None]

@@ -87,12 +87,14 @@ class TrialReport:
         score, seeds = next(iter(SCORES)), len(self.by_seed)
         baseline, other = self.arms
         distance = statistics.fmean(other.scores[score]) - statistics.fmean(baseline.scores[score])
-        said = f"{other.name} differs from {baseline.name} by {score.text(distance, '+')} {score.name}"
+        difference = f"{other.name} differs from {baseline.name} by {score.text(distance, '+')} {score.name}"
         if (found := self.difference(score)) is None:
-            return f"{said}; {seeds} seed{'s' if seeds > 1 else ''} cannot tell that from chance: give more --seeds"
+            return (
+                f"{difference}; {seeds} seed{'s' if seeds > 1 else ''} cannot tell that from chance: give more --seeds"
+            )
         low, high = (score.text(bound, "+") for bound in found.interval)
         verdict = found.verdict(higher_is_better=score.higher_is_better)
-        return f"{said} (95 % interval {low} to {high}, p = {found.p:.2g}, {seeds} seeds): {verdict}"
+        return f"{difference} (95 % interval {low} to {high}, p = {found.p:.2g}, {seeds} seeds): {verdict}"
 
     def lines(self) -> list[str]:
         """Return the lines to print."""

@@ -103,11 +103,11 @@ def _problem(request: Request, error: Exception) -> JSONResponse:
 
 def _misunderstood(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [told(one) for one in error.errors()[:MOST_PROBLEMS]]
+    problems = [problem_message(one) for one in error.errors()[:MOST_PROBLEMS]]
     return JSONResponse({"detail": "; ".join(problems)}, status_code=422)
 
 
-def told(problem: Mapping[str, Any]) -> str:
+def problem_message(problem: Mapping[str, Any]) -> str:
     """Return a field's problem in the studio's words, never in pydantic's."""
     field = ".".join(map(str, problem["loc"][1:])) or "the request"
     bounds = problem.get("ctx", {})

@@ -46,7 +46,7 @@ def composed(asked: AskedMask) -> dict[str, Any]:
         parts["window"] = (f"window({asked.length}, {asked.window})", masks.window(asked.length, asked.window))
     if asked.edges.strip():
         parts["edges"] = ("adjacency(edges)", masks.adjacency(_edges(asked)))
-    joined = masks.together(*(view for _, view in parts.values()))
+    joined = masks.combine(*(view for _, view in parts.values()))
     allowed = _matrix(joined, asked.length)
     seen = allowed.sum(-1, keepdim=True)
     codes = ", ".join(code for code, _ in parts.values())
@@ -56,7 +56,7 @@ def composed(asked: AskedMask) -> dict[str, Any]:
         "allowed": allowed.tolist(),
         "weights": (allowed / seen.clamp_min(1)).tolist(),
         "fully_masked": (seen.squeeze(-1) == 0).nonzero().flatten().tolist(),
-        "code": f"together({codes})" if len(parts) > 1 else codes or "View()",
+        "code": f"combine({codes})" if len(parts) > 1 else codes or "View()",
     }
 
 

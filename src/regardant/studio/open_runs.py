@@ -32,7 +32,7 @@ LIMITS = Limits(max_queue=8, timeout=120.0, max_beam_size=16)
 """Limits of the server, for one user who may request long answers: a few requests wait, others are refused."""
 
 
-class Head(BaseModel):
+class AttentionHead(BaseModel):
     """An attention head, by the name of its attention and its index."""
 
     attention: str
@@ -47,7 +47,7 @@ class Asked(BaseModel):
     target: str | None = Field(None, max_length=LIMITS.max_characters)
     """Text that the model is forced to write. None: the model's own output."""
     beam_size: int | None = Field(None, ge=1, le=LIMITS.max_beam_size)
-    off: list[Head] = Field([], max_length=MOST_OFF)
+    off: list[AttentionHead] = Field([], max_length=MOST_OFF)
 
     @field_validator("text")
     @classmethod
@@ -73,7 +73,7 @@ class OpenRuns:
         self.worker = Worker("the studio", self, LIMITS, Metrics())
 
     async def answer(
-        self, request: Request, name: str, compute: Callable[[Trained], Answer], off: Sequence[Head] = ()
+        self, request: Request, name: str, compute: Callable[[Trained], Answer], off: Sequence[AttentionHead] = ()
     ) -> Answer:
         """Return the result of `compute` on the current weights of a run, with the heads `off` switched off.
 
@@ -93,7 +93,7 @@ class OpenRuns:
         return answer
 
     @contextmanager
-    def _trained(self, name: str, off: Sequence[Head] = ()) -> Iterator[Trained]:
+    def _trained(self, name: str, off: Sequence[AttentionHead] = ()) -> Iterator[Trained]:
         """Yield a run, opened in the worker's thread. Raises UnknownRun and RunError as `answer` does."""
         trained = self._open(self.catalogue.folder(name))
         try:

@@ -15,7 +15,7 @@ from regardant.training.events import last_events
 MOST_RUNS = 8
 """Largest number of runs compared at once."""
 
-LIKELY = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """p-value below which a difference counts as significant."""
 
 TESTED = {"bleu": "against_first", "accuracy": "accuracy_from_first"}
@@ -69,7 +69,7 @@ def sentence(name: str, first: str, score: str, found: Mapping[str, Any]) -> str
     difference, (low, high), p = found["difference"], found["interval"], found["p"]
     digits = 2 if max(abs(low), abs(high)) >= 1 else 3
     way = "above" if difference > 0 else "below" if difference < 0 else "from"
-    sure = "chance hardly explains this" if p < LIKELY else "chance alone may explain this"
+    sure = "chance hardly explains this" if p < SIGNIFICANCE_LEVEL else "chance alone may explain this"
     return (
         f"{name} is {abs(difference):.{digits}f} {way} {first} in {score} "
         f"(95% interval {low:+.{digits}f} to {high:+.{digits}f}, p {p:.3f}): {sure}."

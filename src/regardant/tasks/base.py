@@ -37,7 +37,7 @@ READING_COST = 1 / 3
 
 Log = Callable[[str], None]
 
-View = Callable[..., dict[str, Any]]
+ItemView = Callable[..., dict[str, Any]]
 """Function from an item and options to plain values for a page."""
 
 
@@ -205,7 +205,7 @@ class Trained:
         return self.inspect(item, **options)
 
     @property
-    def views(self) -> Mapping[str, View]:
+    def views(self) -> Mapping[str, ItemView]:
         """Views of an item beside its attention, by name: functions of the item and the options of `inspect`."""
         return {}
 

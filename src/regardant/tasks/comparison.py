@@ -51,7 +51,7 @@ SIZES = ("items", "characters", "sentences")
 """Keys of scores that hold sizes of a test set."""
 
 
-class Settings(Protocol):
+class ComparedConfig(Protocol):
     """The configuration of a run, as a comparison reads it."""
 
     @property
@@ -122,7 +122,7 @@ class RunComparison:
         chapters.append(Chapter(title="Validation during training", notes=[], parts=self._curves()))
         rows = [[run.name, "\n".join(run.settings) or "none"] for run in self.runs[1:]]
         table = Table(f"Settings that differ from {self.runs[0].name}", ["run", "settings"], rows, prose=True)
-        chapters.append(Chapter(title="Settings", notes=[], parts=[table]))
+        chapters.append(Chapter(title="ComparedConfig", notes=[], parts=[table]))
         return chapters
 
     def page(self) -> str:
@@ -186,7 +186,7 @@ class RunComparison:
         return charts
 
 
-def compare_runs(runs: Mapping[Path, tuple[Settings, Mapping[str, Any]]]) -> RunComparison:
+def compare_runs(runs: Mapping[Path, tuple[ComparedConfig, Mapping[str, Any]]]) -> RunComparison:
     """Compare run folders, given the configuration and the plan of each.
 
     Raises:

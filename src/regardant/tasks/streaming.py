@@ -26,7 +26,7 @@ MOST_EMPTY = 1000
 """Number of successive buffers without a batch after which training stops."""
 
 
-class Buffer(Protocol):
+class RowBuffer(Protocol):
     """Encoded rows that are trained on together."""
 
     def plan(self, generator: np.random.Generator, size: int) -> list[NDArray[np.int64]]:
@@ -39,10 +39,10 @@ class Buffer(Protocol):
         """Return the number of targets of a batch."""
 
 
-class Planned(NamedTuple):
+class PlannedStreamBatch(NamedTuple):
     """A planned batch of a stream."""
 
-    buffer: Buffer
+    buffer: RowBuffer
     rows: NDArray[np.int64]
     """Rows of this process. Empty if it has none left."""
     targets: int
@@ -50,7 +50,7 @@ class Planned(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StreamBatch:
+class ShardedBatch:
     """A batch whose rows are spread over processes. Implements `training.job.Batch`."""
 
     own: Any
@@ -63,7 +63,7 @@ class StreamBatch:
     def part(self, number: int, parts: int) -> Any:
         """Return rows of this process: all of them if there is one part for each process, else one of its parts."""
         if self.own is None:
-            return StreamBatch(None, 0, self.size)
+            return ShardedBatch(None, 0, self.size)
         return self.own.part(number // self.size, parts // self.size)
 
 
@@ -81,9 +81,9 @@ class StreamedBatches:
         """Position where the buffer of each process begins."""
         self.stream.seek(Position(), rank=group.rank, size=group.size)
         self._epoch = -1
-        self._planned: list[Planned] = []
+        self._planned: list[PlannedStreamBatch] = []
 
-    def plan(self, epoch: int) -> Sequence[Planned]:
+    def plan(self, epoch: int) -> Sequence[PlannedStreamBatch]:
         """Return the batches of a buffer: `epoch` is the number of the current one or the next. Raises DataError."""
         if epoch == self._epoch:
             return self._planned
@@ -98,10 +98,10 @@ class StreamedBatches:
                 return self._planned
         raise DataError(f"{MOST_EMPTY:,} buffers of the stream have no row to train on: see data.cleaning")
 
-    def load(self, planned: Planned) -> StreamBatch:
+    def load(self, planned: PlannedStreamBatch) -> ShardedBatch:
         """Return a planned batch, with the rows of this process."""
         own = planned.buffer.load(planned.rows) if len(planned.rows) else None
-        return StreamBatch(own, planned.targets, self.group.size)
+        return ShardedBatch(own, planned.targets, self.group.size)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the positions of all processes, for a checkpoint."""
@@ -119,13 +119,13 @@ class StreamedBatches:
         self.positions = positions
         self.stream.seek(positions[self.group.rank], rank=self.group.rank, size=self.group.size)
 
-    def _shared(self, buffer: Buffer, generator: np.random.Generator) -> list[Planned]:
+    def _shared(self, buffer: RowBuffer, generator: np.random.Generator) -> list[PlannedStreamBatch]:
         """Plan the buffer of this process, in as many batches as the process with the most batches."""
         batches = buffer.plan(generator, self.group.size)
         most = int(max(self._of_all([len(batches)])[:, 0]))
         batches = divided(batches, most)
         counts = self._of_all([buffer.count(rows) if len(rows) else 0 for rows in batches]).sum(0)
-        return [Planned(buffer, rows, int(count)) for rows, count in zip(batches, counts, strict=True)]
+        return [PlannedStreamBatch(buffer, rows, int(count)) for rows, count in zip(batches, counts, strict=True)]
 
     def _gathered(self, position: Position) -> list[Position]:
         written = json.dumps(position).encode()
@@ -160,7 +160,7 @@ class StreamedJob:
         return self.stream.plan(epoch)
 
     def load(self, planned: Any) -> Any:
-        return self.stream.load(planned) if isinstance(planned, Planned) else self.batches.load(planned)
+        return self.stream.load(planned) if isinstance(planned, PlannedStreamBatch) else self.batches.load(planned)
 
     @property
     def updates_per_epoch(self) -> int:

@@ -178,12 +178,12 @@ def _with_model_of(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
     `tie_embeddings` has its default, since the heads may differ.
     """
     own = config.model
-    said = own.model_fields_set - {"kind"} if "model" in config.model_fields_set else set()
-    if type(earlier.model) is not type(own) or not said <= DROPOUT_SMOOTHING_AND_CHECKPOINTING:
+    given_fields = own.model_fields_set - {"kind"} if "model" in config.model_fields_set else set()
+    if type(earlier.model) is not type(own) or not given_fields <= DROPOUT_SMOOTHING_AND_CHECKPOINTING:
         return config
     tied = type(own).model_fields.get("tie_embeddings")
     changed = {} if tied is None else {"tie_embeddings": tied.default}
-    changed |= {name: getattr(own, name) for name in said}
+    changed |= {name: getattr(own, name) for name in given_fields}
     return config.model_copy(update={"model": earlier.model.model_copy(update=changed)})
 
 

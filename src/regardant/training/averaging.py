@@ -21,7 +21,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regardant.config import Config
-from regardant.training.shares import local
+from regardant.training.sharded_weights import local
 
 
 class Average:

@@ -67,7 +67,7 @@ def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) ->
     return path
 
 
-def save_shares(run: Path, state: dict[str, Any], update: int, keep: int, group: "Group") -> None:
+def save_shards(run: Path, state: dict[str, Any], update: int, keep: int, group: "Group") -> None:
     """Write the state after `update`, sharded over the processes, as a folder. All processes have to call it.
 
     Rank 0 renames the folder when it is complete on disk, and deletes others as `save_checkpoint` does. Raises RunError
@@ -75,14 +75,14 @@ def save_shares(run: Path, state: dict[str, Any], update: int, keep: int, group:
     """
     from torch.distributed.checkpoint.api import CheckpointException  # takes a second
 
-    from regardant.training.sharded_checkpoints import STATE, write_shares
+    from regardant.training.sharded_checkpoints import STATE, write_shards
 
     path = _path_of(run, update).with_suffix("")
     part = path.with_name(path.name + _PART)
     try:
         if group.leads:
             _clear_checkpoints(path.parent)
-        content = write_shares(part, state, group)
+        content = write_shards(part, state, group)
         if not group.leads:
             return
         save_whole(part / STATE, content)
@@ -137,9 +137,9 @@ def load_checkpoint(path: Path, mesh: "DeviceMesh | None" = None) -> dict[str, A
     With `mesh`, the tensors of a sharded checkpoint (a folder) are this process's shards; without it, they are whole.
     """
     if path.is_dir():
-        from regardant.training.sharded_checkpoints import load_shares  # takes seconds
+        from regardant.training.sharded_checkpoints import load_shards  # takes seconds
 
-        return load_shares(path, mesh)
+        return load_shards(path, mesh)
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged archive may raise anything

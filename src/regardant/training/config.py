@@ -13,7 +13,7 @@ from regardant.training.trackers import DEFAULT
 
 Precision = Literal["float32", "bfloat16"]
 
-Kernel = Literal["matmul", "sdpa", "triton", "online_softmax"]
+KernelName = Literal["matmul", "sdpa", "triton", "online_softmax"]
 """Names of `attention.KERNELS`."""
 
 
@@ -85,7 +85,7 @@ class TrainingConfig(Config):
     precision: Precision | Literal["auto"] = "auto"
     """Precision of matrix products; weights stay float32. auto: the faster on this machine, measured once and kept."""
 
-    attention_kernel: Kernel | Literal["auto"] = "auto"
+    attention_kernel: KernelName | Literal["auto"] = "auto"
     """Kernel of exact attention. auto: the faster on this machine, measured once and kept."""
 
     compile: bool = False

@@ -24,7 +24,7 @@ from regardant.layers.dropout import DropoutKey
 from regardant.layers.linear import multiplied, narrow_weights
 from regardant.training.averaging import Average
 from regardant.training.calm import Calm
-from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_shares
+from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_shards
 from regardant.training.config import TrainingConfig
 from regardant.training.cursor import ADDED, Cursor, Outcome, Update
 from regardant.training.devices import MemoryLimit, ran_out_of_memory
@@ -36,7 +36,7 @@ from regardant.training.metrics import selecting_metric
 from regardant.training.optimizers import step_where
 from regardant.training.processes import ALONE, Act, Group
 from regardant.training.reporting import Reporter
-from regardant.training.shares import whole, whole_weights, with_weights, without_weights
+from regardant.training.sharded_weights import whole, whole_weights, with_weights, without_weights
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -68,9 +68,9 @@ class Trainer:
         self.metric = selecting_metric(job.metrics, config.best_by)
         self.dropout_key = dropout_key
         dropout_key.seed, dropout_key.rank = seed, group.rank
-        self.divided = self.group.strategy == "fsdp"
+        self.sharded = self.group.strategy == "fsdp"
         """True if each process has a shard of the model."""
-        self.form = without_weights(job.model) if self.divided and group.leads else None
+        self.form = without_weights(job.model) if self.sharded and group.leads else None
         """Copy of a sharded model without weights, which rank 0 fills with the whole weights to validate."""
         self.model: Any = fabric.setup_module(job.model)
         self.parameters = list(job.model.parameters())
@@ -79,7 +79,7 @@ class Trainer:
         """Weights that are narrowed together for the products of each batch."""
         self.optimizers: list[Any] = [fabric.setup_optimizers(one) for one in config.optimizer.build(job.model)]
         # Built after `setup_module`, which moves the model to its device.
-        self.average = config.averaging.build(job.model) if group.leads or self.divided else Average()
+        self.average = config.averaging.build(job.model) if group.leads or self.sharded else Average()
         self.calm = Calm(job.model, self.optimizers, self.average)
         self.cursor = Cursor()
         self.stop_asked = False
@@ -207,14 +207,14 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        if self.divided:
+        if self.sharded:
             self.decide(Act.SAVE)
         self._write_checkpoint()
 
     def _write_checkpoint(self) -> None:
         update, keep = self.cursor.update, self.config.keep_checkpoints
-        if self.divided:
-            save_shares(self.run, self.state(), update, keep, self.group)
+        if self.sharded:
+            save_shards(self.run, self.state(), update, keep, self.group)
         else:
             save_checkpoint(self.run, self.state(), update, keep)
 
@@ -223,7 +223,7 @@ class Trainer:
         kernel launches cost."""
         with self.fabric.autocast():
             kind = self.fabric.device.type
-            narrow = kind != "cpu" and torch.is_autocast_enabled(kind) and not self.divided
+            narrow = kind != "cpu" and torch.is_autocast_enabled(kind) and not self.sharded
         return multiplied(self.job.model) if narrow else []
 
     def _take(self) -> Sequence[Any]:
@@ -281,7 +281,7 @@ class Trainer:
         if self.group.strategy == "ddp":
             return lambda: self.fabric.no_backward_sync(self.model)
         # Gradients that are not sent would be whole, and take the memory that sharding saves.
-        return contextlib.nullcontext if self.divided else None
+        return contextlib.nullcontext if self.sharded else None
 
     def _step(self, norm: Tensor) -> None:
         """Let the optimizers step, unless the gradient is not finite."""
@@ -308,16 +308,16 @@ class Trainer:
         if path is None:
             return
         strategy: Any = self.fabric.strategy
-        state = load_checkpoint(path, strategy.device_mesh["data_parallel"] if self.divided else None)
+        state = load_checkpoint(path, strategy.device_mesh["data_parallel"] if self.sharded else None)
         if missing := sorted(STATE - state.keys()):
             raise RunError(f"{path} is of another version (no {', '.join(missing)}): train anew in another --out")
         if state["cursor"].keys() | ADDED != asdict(self.cursor).keys():
             raise RunError(f"{path} is of another version (its cursor): train anew in another --out")
         try:
-            if self.divided:
-                from regardant.training.sharded_checkpoints import divide
+            if self.sharded:
+                from regardant.training.sharded_checkpoints import shard_state
 
-                divide(state, self.job.model, self.optimizers)
+                shard_state(state, self.job.model, self.optimizers)
             self.job.model.load_state_dict(state["model"])
             for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
                 optimizer.load_state_dict(saved)

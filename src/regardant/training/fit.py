@@ -16,7 +16,7 @@ from regardant.training.gradients import MOST_SKIPPED, save_for_study
 from regardant.training.lora import plain_weights
 from regardant.training.processes import Act
 from regardant.training.reporting import Reporter
-from regardant.training.shares import local
+from regardant.training.sharded_weights import local
 
 if TYPE_CHECKING:
     from regardant.training.engine import Trainer
@@ -165,9 +165,9 @@ class Fit:
     def _give_up(self) -> None:
         trainer, cursor = self.trainer, self.trainer.cursor
         path = trainer.run / f"not-finite-{cursor.update:08d}.pt"
-        if trainer.divided:
+        if trainer.sharded:
             trainer.decide(Act.GATHER_NEWEST)
-        weights = trainer.newest_weights() if trainer.divided else trainer.job.model.state_dict()
+        weights = trainer.newest_weights() if trainer.sharded else trainer.job.model.state_dict()
         save_for_study(path, trainer.batches, weights, update=cursor.update, epoch=cursor.epoch)
         raise Diverged(
             f"the gradients of {cursor.skipped_in_a_row} updates in a row were not finite, the last at update "

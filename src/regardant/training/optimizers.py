@@ -21,7 +21,7 @@ from regardant.config import Variants
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
 from regardant.training.devices import multiplies_bfloat16
-from regardant.training.shares import local
+from regardant.training.sharded_weights import local
 
 _Share = Annotated[float, Field(ge=0, lt=1)]
 _Factor = Annotated[float, Field(ge=0, allow_inf_nan=False)]

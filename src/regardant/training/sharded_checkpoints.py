@@ -27,7 +27,7 @@ from regardant.training.processes import Group
 STATE = "state.pt"
 """File with all state but the shards. It is written last."""
 
-Place = tuple[str | int, ...]
+TensorPath = tuple[str | int, ...]
 """The keys and indices that lead to a tensor in nested containers."""
 
 BLOCK = 1 << 24
@@ -37,17 +37,17 @@ FILE_BYTES = 1 << 25
 """Bytes of shards after which another file begins: a file is assembled in memory."""
 
 
-def write_shares(folder: Path, state: dict[str, Any], group: Group) -> dict[str, Any]:
+def write_shards(folder: Path, state: dict[str, Any], group: Group) -> dict[str, Any]:
     """Write the shards of a state to a new folder. All processes have to call it.
 
     Returns the content of STATE, in rank 0 with the checksums of all files. Raises OSError or CheckpointException if a
     file cannot be written.
     """
-    shares: dict[str, DTensor] = {}
-    places: list[tuple[str, Place]] = []
-    rest = _without_shares(state, (), shares, places, {})
-    writer = HuggingFaceStorageWriter(str(folder), _in_files(shares, group.size), save_distributed=True)
-    save(shares, storage_writer=writer, process_group=group.control)
+    shards: dict[str, DTensor] = {}
+    places: list[tuple[str, TensorPath]] = []
+    rest = _without_shards(state, (), shards, places, {})
+    writer = HuggingFaceStorageWriter(str(folder), _in_files(shards, group.size), save_distributed=True)
+    save(shards, storage_writer=writer, process_group=group.control)
     files = {file.name: _checksum(file) for file in sorted(folder.glob("*.safetensors"))} if group.leads else {}
     return {"state": rest, "places": places, "files": files}
 
@@ -61,8 +61,8 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
-def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
-    """Return the state given to `write_shares`: with this process's shards of a mesh, or, without one, with whole
+def load_shards(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
+    """Return the state given to `write_shards`: with this process's shards of a mesh, or, without one, with whole
     tensors on the CPU. Raises RunError for a damaged checkpoint."""
     try:
         content = torch.load(folder / STATE, map_location="cpu", weights_only=True)
@@ -89,7 +89,7 @@ def load_shares(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
     return state
 
 
-def divide(state: dict[str, Any], model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+def shard_state(state: dict[str, Any], model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
     """Replace tensors of a state that have the shape of their parameter by this process's shard, sharded like the
     parameter."""
     own = model.state_dict()
@@ -111,15 +111,15 @@ def _like(parameter: Tensor | None, value: Any) -> Any:
     return distribute_tensor(value.to(mesh.device_type), mesh, parameter.placements, src_data_rank=None)
 
 
-def _without_shares(
-    value: Any, way: Place, shares: dict[str, DTensor], places: list[tuple[str, Place]], known: dict[Any, str]
+def _without_shards(
+    value: Any, way: TensorPath, shards: dict[str, DTensor], places: list[tuple[str, TensorPath]], known: dict[Any, str]
 ) -> Any:
-    """Return nested containers with None for each sharded tensor, and add the tensor to `shares` by name and its place
+    """Return nested containers with None for each sharded tensor, and add the tensor to `shards` by name and its place
     to `places`. A tensor with several places is written once."""
     if isinstance(value, dict):
-        return {key: _without_shares(one, (*way, key), shares, places, known) for key, one in value.items()}
+        return {key: _without_shards(one, (*way, key), shards, places, known) for key, one in value.items()}
     if isinstance(value, list):
-        return [_without_shares(one, (*way, at), shares, places, known) for at, one in enumerate(value)]
+        return [_without_shards(one, (*way, at), shards, places, known) for at, one in enumerate(value)]
     if not isinstance(value, DTensor):
         return value
     if all(isinstance(placement, Replicate) for placement in value.placements):
@@ -127,15 +127,15 @@ def _without_shares(
     mine = value.to_local()
     place = (mine.data_ptr(), mine.shape, way) if not mine.numel() else (mine.data_ptr(), mine.shape)
     name = known.setdefault(place, "/".join(map(str, way)))
-    shares[name] = value
+    shards[name] = value
     places.append((name, way))
     return None
 
 
-def _in_files(shares: dict[str, DTensor], size: int) -> dict[str, int]:
+def _in_files(shards: dict[str, DTensor], size: int) -> dict[str, int]:
     """Return the number, from 1, of the file of each tensor, which is the same in all processes."""
     files, number, filled = {}, 1, 0
-    for name, tensor in shares.items():
+    for name, tensor in shards.items():
         mine = tensor.nbytes // size
         if filled and filled + mine > FILE_BYTES:
             number, filled = number + 1, 0

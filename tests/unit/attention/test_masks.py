@@ -51,12 +51,12 @@ def test_pairs_are_taken_as_they_are():
 
 
 def test_together_hides_what_any_of_them_hides():
-    joined = masks.together(masks.causal(), masks.padding(REAL), masks.window(LENGTH, 1), masks.window(LENGTH, 2))
+    joined = masks.combine(masks.causal(), masks.padding(REAL), masks.window(LENGTH, 1), masks.window(LENGTH, 2))
     assert seen(joined) == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]]
     assert joined.asked == {"causal", "keys", "pairs"}
-    assert masks.together().asked == frozenset()
+    assert masks.combine().asked == frozenset()
 
 
 def test_a_bias_cannot_be_joined():
     with pytest.raises(ValueError, match="bias"):
-        masks.together(View(bias=lambda queries, keys: torch.zeros(1, 4, 4)), masks.causal())
+        masks.combine(View(bias=lambda queries, keys: torch.zeros(1, 4, 4)), masks.causal())

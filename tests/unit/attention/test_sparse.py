@@ -50,7 +50,7 @@ def test_a_pair_in_several_patterns_is_counted_once(draw, exact, settings, causa
     tensors, met = draw(300), union(300, **settings)
     attention = build(**settings)
     assert torch.equal(attention.pattern(torch.arange(300), torch.arange(300)), met)
-    wanted = exact(*tensors, masks.together(masks.pairs(met[None, None]), View(causal=causal)))
+    wanted = exact(*tensors, masks.combine(masks.pairs(met[None, None]), View(causal=causal)))
     assert_close(attention(*tensors, View(causal=causal)), wanted)
 
 

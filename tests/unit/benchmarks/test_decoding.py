@@ -17,11 +17,11 @@ from benchmarks.decoding import (
     GREEDY,
     REGARDANT,
     TRANSFORMERS,
-    agreement,
     as_dicts,
     bars,
     batches,
     fastest,
+    identical_share,
     request,
     start,
     table,
@@ -52,12 +52,12 @@ def test_only_batches_of_several_sentences_are_given_at_once():
     assert request(ALONE, alone, at_once=True)["batches"] == alone
 
 
-def test_agreement_is_the_share_of_sentences_that_are_the_same():
+def test_the_identical_share_is_that_of_sentences_that_are_the_same():
     def row(targets):
         return SimpleNamespace(readings=[{"targets": targets}])
 
     ours = row({"0": [5, 6], "1": [7], "2": [8], "3": []})
-    assert agreement(row({"0": [5, 6], "1": [7, 7], "2": [8], "3": []}), ours) == 0.75
+    assert identical_share(row({"0": [5, 6], "1": [7, 7], "2": [8], "3": []}), ours) == 0.75
 
 
 def test_every_engine_gets_the_sentences_in_the_same_order():

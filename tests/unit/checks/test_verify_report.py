@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from regardant.checks.verify import CHECKS, Report, verify
+from regardant.checks.verify import CHECKS, VerificationReport, verify
 from regardant.checks.verify.check import Claim
 from regardant.checks.verify.mechanisms import ours
 from regardant.checks.verify.report import page, summary
@@ -80,7 +80,7 @@ def test_the_table_has_a_line_a_claim_that_fits_120_columns(regardant):
 
 def test_what_does_not_agree_is_told_with_both_values_and_how_far_they_are_apart():
     failed = one({"good": "1", "bad": "1.00 2.00"}, {"good": 1, "bad": [1.0, 2.5]})
-    lines = "\n".join(summary(Report([failed, one("1", 1)]))).splitlines()
+    lines = "\n".join(summary(VerificationReport([failed, one("1", 1)]))).splitlines()
     assert lines[2].endswith("  right       NO")
     assert lines[-5:] == [
         "in 1 of 2 what is measured agrees with what is true",
@@ -128,13 +128,13 @@ def test_the_page_asks_the_network_for_nothing(report):
 def test_text_on_the_page_is_never_markup():
     more = {"title": HOSTILE, "source": HOSTILE, "note": HOSTILE, "lecture": {HOSTILE: HOSTILE, "b": "1"}}
     checked = one({"a": "1", HOSTILE: HOSTILE.replace(" ", "")}, {"a": 1, HOSTILE: HOSTILE}, **more)
-    text = page(replace(Report([checked]), mine=HOSTILE))
+    text = page(replace(VerificationReport([checked]), mine=HOSTILE))
     assert "<script" not in text and "</h2><" not in text.replace("</h2><span", "").replace("</h2></div", "")
     assert text.count("&lt;/h2&gt;&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;$title") >= 8
 
 
 def test_the_page_marks_what_does_not_agree():
-    assert '<span class="mark is-bad">does not agree</span>' in page(Report([one("1", 2)]))
+    assert '<span class="mark is-bad">does not agree</span>' in page(VerificationReport([one("1", 2)]))
 
 
 def test_the_page_is_written_beside_the_table_or_the_json(regardant, tmp_path, monkeypatch):

@@ -7,7 +7,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regardant.data.batching import Arrays, Batches, EncodedPairs, Lengths, PairBatch, pad, padding_share, plan_batches
+from regardant.data.batching import (
+    Arrays,
+    BatchPlan,
+    EncodedPairs,
+    Lengths,
+    PairBatch,
+    pad,
+    padding_share,
+    plan_batches,
+)
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, PAD, SOS
@@ -51,7 +60,7 @@ def test_every_sentence_is_in_one_batch_within_the_budget(
         assert 0 < len(batch) * max(source[batch].max(), target[batch].max()) <= batch_tokens
 
 
-def same(one: Batches, other: Batches) -> bool:
+def same(one: BatchPlan, other: BatchPlan) -> bool:
     return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
@@ -77,8 +86,8 @@ def test_long_sentences_of_almost_one_length_keep_the_budget() -> None:
         assert len(batch) * lengths[batch].max() <= 2000
 
 
-def neighbours_kept(one: Batches, other: Batches, size: int) -> float:
-    def places(batches: Batches) -> np.ndarray:
+def neighbours_kept(one: BatchPlan, other: BatchPlan, size: int) -> float:
+    def places(batches: BatchPlan) -> np.ndarray:
         place = np.empty(size, dtype=np.int64)
         for number, batch in enumerate(batches):
             place[batch] = number

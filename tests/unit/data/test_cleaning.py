@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regardant.data.cleaning import CleaningConfig, CleaningReport, Dropped, Reason, clean
-from regardant.data.text_files import Fault, Record
+from regardant.data.text_files import Fault, PairRecord
 
 LONG = "a sentence that is longer than fifty characters, surely"
 
@@ -13,7 +13,7 @@ LONG = "a sentence that is longer than fifty characters, surely"
 def cleaned(records, **settings):
     report = CleaningReport()
     pairs = list(
-        clean([Record(line, *pair) for line, pair in enumerate(records, 1)], CleaningConfig(**settings), report)
+        clean([PairRecord(line, *pair) for line, pair in enumerate(records, 1)], CleaningConfig(**settings), report)
     )
     return pairs, report
 
@@ -109,5 +109,5 @@ def test_a_report_reads_well():
 
 
 def test_cleaning_is_lazy():
-    endless = (Record(line, str(line), "x") for line in iter(int, 1))
+    endless = (PairRecord(line, str(line), "x") for line in iter(int, 1))
     assert next(clean(endless, CleaningConfig(), CleaningReport())) == ("0", "x")

@@ -44,9 +44,9 @@ def test_edges_have_no_direction_and_are_counted_once(write):
 
 def test_loops_and_repeated_edges_are_counted(write):
     said = []
-    write().read(1).left_out.tell(said.append)
+    write().read(1).left_out.log(said.append)
     assert said == ["edges that are left out: 1 from a node to itself, 1 given before"]
-    write(edges="source\ttarget\na\tb\n").read(1).left_out.tell(said.append)
+    write(edges="source\ttarget\na\tb\n").read(1).left_out.log(said.append)
     assert len(said) == 1
 
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from regardant.data import text_files
 from regardant.data.labelled import TableConfig
 from regardant.data.tables import read_dataset, read_table
-from regardant.data.text_files import Fault, Record, read_lines, read_text, read_text_files
+from regardant.data.text_files import Fault, PairRecord, read_lines, read_text, read_text_files
 from regardant.errors import DataError
 
 PAIRS = [("The cat.", "Le chat."), ('She said "no".', "Elle a dit « non »."), ("", "Été, déjà"), ("a, b", "")]
-RECORDS = [Record(line, source, target) for line, (source, target) in enumerate(PAIRS, 1)]
+RECORDS = [PairRecord(line, source, target) for line, (source, target) in enumerate(PAIRS, 1)]
 NOT_UTF8 = b"caf\xe9"
 
 
@@ -40,7 +40,7 @@ def texts(records):
 def test_two_files_give_a_record_a_line(tmp_path, end, last):
     sides = [end.join(text.encode() for text in side) for side in (["a", "", "c"], ["x", "y", "z"])]
     files = write_sides(tmp_path, *(side + end if last == "with a line end" else side for side in sides))
-    assert list(read_text_files(*files)) == [Record(1, "a", "x"), Record(2, "", "y"), Record(3, "c", "z")]
+    assert list(read_text_files(*files)) == [PairRecord(1, "a", "x"), PairRecord(2, "", "y"), PairRecord(3, "c", "z")]
 
 
 @given(lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff\0")), min_size=1))
@@ -53,7 +53,7 @@ def test_only_a_line_feed_ends_a_line(tmp_path_factory, lines):
 def test_a_carriage_return_and_a_line_separator_stay_inside_a_line(tmp_path):
     line = "one\u2028two\x85three\x0bfour\x0cfive\rsix"
     files = write_sides(tmp_path, f"{line}\r\nend\n".encode(), b"x\ny\n")
-    assert list(read_text_files(*files)) == [Record(1, line, "x"), Record(2, "end", "y")]
+    assert list(read_text_files(*files)) == [PairRecord(1, line, "x"), PairRecord(2, "end", "y")]
 
 
 def test_a_byte_order_mark_is_dropped_from_the_start_only(tmp_path):
@@ -109,15 +109,15 @@ def test_a_missing_file_is_noticed_at_once_with_a_name_like_it(tmp_path):
 def test_bytes_that_are_no_utf8_are_a_fault_of_their_line_alone(tmp_path):
     files = write_sides(tmp_path, b"a\n" + NOT_UTF8 + b"\nc\n", b"x\ny\n\xff\n")
     assert list(read_text_files(*files)) == [
-        Record(1, "a", "x"),
-        Record(2, Fault.BAD_ENCODING, "y"),
-        Record(3, "c", Fault.BAD_ENCODING),
+        PairRecord(1, "a", "x"),
+        PairRecord(2, Fault.BAD_ENCODING, "y"),
+        PairRecord(3, "c", Fault.BAD_ENCODING),
     ]
 
 
 def test_reading_is_lazy(tmp_path):
     files = write_sides(tmp_path, b"a\n" * 100_000, b"x\n" * 100_001)
-    assert next(read_text_files(*files)) == Record(1, "a", "x")
+    assert next(read_text_files(*files)) == PairRecord(1, "a", "x")
 
 
 def write_tsv(path: Path) -> None:
@@ -170,9 +170,9 @@ def test_columns_may_be_numbers_where_there_is_no_header(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("5\tthe cat\tle chat\n6\ta dog\n\n")
     assert list(read_table(path, "2", "3")) == [
-        Record(1, "the cat", "le chat"),
-        Record(2, "a dog", Fault.MISSING),
-        Record(3, Fault.MISSING, Fault.MISSING),
+        PairRecord(1, "the cat", "le chat"),
+        PairRecord(2, "a dog", Fault.MISSING),
+        PairRecord(3, Fault.MISSING, Fault.MISSING),
     ]
     with pytest.raises(DataError, match="no column 4; it has 1, 2, 3"):
         list(read_table(path, "2", "4"))
@@ -211,9 +211,9 @@ def test_a_quoted_cell_of_a_csv_file_may_hold_line_ends(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b'en,fr\n"two\nlines, ""quoted""",x\n\ncaf\xe9,y\nd,z\n')
     assert list(read_table(path, "en", "fr")) == [
-        Record(2, 'two\nlines, "quoted"', "x"),
-        Record(5, Fault.BAD_ENCODING, "y"),
-        Record(6, "d", "z"),
+        PairRecord(2, 'two\nlines, "quoted"', "x"),
+        PairRecord(5, Fault.BAD_ENCODING, "y"),
+        PairRecord(6, "d", "z"),
     ]
 
 
@@ -228,9 +228,9 @@ def test_dots_reach_into_json_objects(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"t": {"en": "a", "fr": "x"}}\n\n{"t": {"en": "b", "fr": null}}\n{"t": {"en": "c"}}\n')
     assert list(read_table(path, "t.en", "t.fr")) == [
-        Record(1, "a", "x"),
-        Record(3, "b", Fault.MISSING),
-        Record(4, "c", Fault.MISSING),
+        PairRecord(1, "a", "x"),
+        PairRecord(3, "b", Fault.MISSING),
+        PairRecord(4, "c", Fault.MISSING),
     ]
     with pytest.raises(DataError, match=r"no column t; it has t\.en, t\.fr"):
         list(read_table(path, "t", "t.fr"))
@@ -263,9 +263,9 @@ def test_parquet_gives_faults_for_nulls_and_bad_bytes_and_reaches_into_structs(t
     struct = pa.StructArray.from_arrays([english, french], ["en", "fr"])
     pq.write_table(pa.table({"translation": struct, "id": [1, 2, 3]}), path)
     assert list(read_table(path, "translation.en", "translation.fr")) == [
-        Record(1, "a", "x"),
-        Record(2, Fault.BAD_ENCODING, "y"),
-        Record(3, Fault.MISSING, "z"),
+        PairRecord(1, "a", "x"),
+        PairRecord(2, Fault.BAD_ENCODING, "y"),
+        PairRecord(3, Fault.MISSING, "z"),
     ]
     with pytest.raises(
         DataError, match="column id holds int64, not text: save it as a column of strings, or name another"
@@ -473,6 +473,9 @@ def test_utf8_is_not_taken_for_something_else(tmp_path, content):
 
 def test_a_nul_character_in_a_cell_is_a_fault_of_its_row(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"a": "x", "b": "y"}\n{"a": "u\\u0000v", "b": "w"}\n', encoding="utf-8")
-    assert list(read_table(tmp_path / "a.jsonl", "a", "b")) == [Record(1, "x", "y"), Record(2, Fault.NUL, "w")]
+    assert list(read_table(tmp_path / "a.jsonl", "a", "b")) == [PairRecord(1, "x", "y"), PairRecord(2, Fault.NUL, "w")]
     pq.write_table(pa.table({"a": ["x", "u\0v"], "b": ["y", "w"]}), tmp_path / "a.parquet")
-    assert list(read_table(tmp_path / "a.parquet", "a", "b")) == [Record(1, "x", "y"), Record(2, Fault.NUL, "w")]
+    assert list(read_table(tmp_path / "a.parquet", "a", "b")) == [
+        PairRecord(1, "x", "y"),
+        PairRecord(2, Fault.NUL, "w"),
+    ]

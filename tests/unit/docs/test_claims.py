@@ -5,12 +5,12 @@ import re
 import pytest
 
 from docs.build import claims
-from regardant.checks.verify import CHECKS, Report, ours
+from regardant.checks.verify import CHECKS, VerificationReport, ours
 
 
 @pytest.fixture(scope="module")
 def few():
-    return Report([check.run(ours) for check in CHECKS[:6]])
+    return VerificationReport([check.run(ours) for check in CHECKS[:6]])
 
 
 def test_every_claim_has_a_row_of_five_cells_below_its_lecture(few):
@@ -29,8 +29,8 @@ def test_numbers_stand_in_their_cells_and_a_missing_one_is_a_dash(few):
 
 def test_a_claim_that_a_source_decides_is_not_counted_as_measured(few):
     cited = next(check.run(ours) for check in CHECKS if check.evidence)
-    text = claims.page(Report([*few.checked, cited]))
+    text = claims.page(VerificationReport([*few.checked, cited]))
     assert "of 6 of 6 claims agree with the true ones; 1 more is decided by a source. " in text
     row = next(line for line in text.splitlines() if line.startswith(f"| {cited.claim.id} "))
     assert "Source: Bahdanau et al., https://arxiv.org/abs/1409.0473" in row and "| cited |" in row
-    assert "; 2 more are decided by a source. " in claims.page(Report([*few.checked, cited, cited]))
+    assert "; 2 more are decided by a source. " in claims.page(VerificationReport([*few.checked, cited, cited]))

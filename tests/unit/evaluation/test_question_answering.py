@@ -3,7 +3,7 @@ import pytest
 from regardant.evaluation.question_answering import (
     exact_match,
     no_answer_threshold,
-    normalised,
+    normalised_answer,
     score_answers,
     token_f1,
 )
@@ -20,7 +20,7 @@ from regardant.evaluation.question_answering import (
     ],
 )
 def test_case_signs_articles_and_spaces_count_nothing(answer, left):
-    assert normalised(answer) == left
+    assert normalised_answer(answer) == left
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from regardant.errors import DataError
 from regardant.evaluation.texts import TEXT_SCORES, TextMetrics, exact_match, word_error_rate
-from regardant.evaluation.translation import TextScore
+from regardant.evaluation.translation import TextScoreName
 from regardant.tasks.sequence_to_sequence.config import TEXT_METRICS
 
 
@@ -21,7 +21,7 @@ def edits(given, right):
 
 
 def test_every_name_has_a_score_and_a_direction():
-    assert set(TEXT_SCORES) == set(get_args(TextScore)) == set(TEXT_METRICS)
+    assert set(TEXT_SCORES) == set(get_args(TextScoreName)) == set(TEXT_METRICS)
     for name, score in TEXT_SCORES.items():
         right, wrong = (score([text], ["(S a b c d)"], TextMetrics()) for text in ("(S a b c d)", "(S x y"))
         assert (right > wrong) == TEXT_METRICS[name].higher_is_better, name

@@ -232,7 +232,7 @@ def test_updates_that_are_planned_have_time_for_the_step_of_the_optimizer(plan, 
     assert without * TRAINING_SHARE == pytest.approx(OVERHEAD * 0.1 * accumulate, rel=0.1)
 
 
-def test_a_step_whose_processes_gather_shares_is_expected_to_take_longer(tiny_plan, monkeypatch):
+def test_a_step_whose_processes_gather_shards_is_expected_to_take_longer(tiny_plan, monkeypatch):
     prepared, _ = tiny_plan
     monkeypatch.setattr(planning, "dry_run", lambda *given: 0.1)
     found = {}

@@ -25,7 +25,7 @@ LOAD = Workload(
 H200 = DEVICES["h200"]
 
 
-def test_replicas_hold_all_state_and_shares_a_part_of_it():
+def test_replicas_hold_all_state_and_shards_a_part_of_it():
     ddp, fsdp = (cost(LOAD, H200, 4, way) for way in ("ddp", "fsdp"))
     assert ddp.state_bytes == 5 * 4 * 1_000_000
     assert fsdp.state_bytes == ddp.state_bytes / 4

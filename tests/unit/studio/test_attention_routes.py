@@ -197,7 +197,7 @@ def test_masks_hide_together_what_each_hides(studio):
     together = np.logical_and.reduce(list(expected.values()))
     assert told["allowed"] == together.tolist() and told["fully_masked"] == [4]
     np.testing.assert_allclose(told["weights"], together / np.maximum(1, together.sum(1, keepdims=True)))
-    assert told["code"].startswith("together(padding(") and torch.tensor(told["allowed"]).any()
+    assert told["code"].startswith("combine(padding(") and torch.tensor(told["allowed"]).any()
     alone = client.post("/api/mask", json={"length": 2}).json()
     assert alone["allowed"] == [[True, True], [True, True]] and alone["code"] == "View()"
 

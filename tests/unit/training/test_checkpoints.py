@@ -18,7 +18,7 @@ from regardant.training.checkpoints import (
     load_into,
     load_weights,
     save_checkpoint,
-    save_shares,
+    save_shards,
     save_weights,
     write_atomically,
 )
@@ -191,14 +191,14 @@ def test_a_pipe_is_written_into_and_stays(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
-def test_a_folder_of_shares_that_a_kill_left_is_deleted_by_the_next_saving(tmp_path):
+def test_a_folder_of_shards_that_a_kill_left_is_deleted_by_the_next_saving(tmp_path):
     left = tmp_path / "checkpoints" / "update-00000001.part"
     for save in (
         lambda: save_checkpoint(tmp_path, STATE, 2, keep=1),
-        lambda: save_shares(tmp_path, STATE, 3, 1, ALONE),
+        lambda: save_shards(tmp_path, STATE, 3, 1, ALONE),
     ):
         left.mkdir(parents=True)
-        (left / "shares.safetensors").write_bytes(b"half of it")
+        (left / "shards.safetensors").write_bytes(b"half of it")
         save()
         assert not left.exists()
     assert files_in(tmp_path / "checkpoints") == ["update-00000003"]

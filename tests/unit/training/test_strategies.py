@@ -83,7 +83,7 @@ def test_the_curve_of_two_processes_is_that_of_one(configured, strategy, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recomputed", [False, True])
-def test_shares_have_the_masks_and_gradients_of_replicas(tiny_config, tmp_path, every_step, recomputed):
+def test_shards_have_the_masks_and_gradients_of_replicas(tiny_config, tmp_path, every_step, recomputed):
     """With dropout, whose masks each process draws for its rows, and with sublayers that are computed again."""
     given = (*ALIKE[:-1], "model.dropout=0.3", "training.processes=2", "training.max_updates=10")
     again = f"model.activation_checkpointing={str(recomputed).lower()}"
@@ -93,7 +93,7 @@ def test_shares_have_the_masks_and_gradients_of_replicas(tiny_config, tmp_path, 
 
 
 HALF, WHOLE = "training.max_updates=6", "training.max_updates=12"
-WAYS = {"one": (1, "auto"), "two, sum": (2, "sum"), "two, shares": (2, "fsdp"), "three, shares": (3, "fsdp")}
+WAYS = {"one": (1, "auto"), "two, sum": (2, "sum"), "two, sharded": (2, "fsdp"), "three, sharded": (3, "fsdp")}
 
 
 def in_way(name):
@@ -105,10 +105,10 @@ def in_way(name):
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("two, shares", "one"),
-        ("two, shares", "three, shares"),
-        ("three, shares", "two, sum"),
-        ("one", "two, shares"),
+        ("two, sharded", "one"),
+        ("two, sharded", "three, sharded"),
+        ("three, sharded", "two, sum"),
+        ("one", "two, sharded"),
         ("two, sum", "one"),
     ],
 )
@@ -122,16 +122,16 @@ def test_a_training_resumes_on_another_number_of_processes_and_by_another_strate
     expected = load_weights(at_once / "model.safetensors")
     folder = tmp_path / "run"
     run.train(asked(HALF, *in_way(first)), folder, silent)
-    assert latest_checkpoint(folder).is_dir() == ("shares" in first)
+    assert latest_checkpoint(folder).is_dir() == ("sharded" in first)
     found = trained(asked(WHOLE, *in_way(second)), folder)
-    assert latest_checkpoint(folder).is_dir() == ("shares" in second)
+    assert latest_checkpoint(folder).is_dir() == ("sharded" in second)
     for name in expected:
         assert_close(found[name], expected[name], rtol=0, atol=1e-5, msg=name)
 
 
 @pytest.mark.slow
-def test_shares_that_were_interrupted_end_bit_equal_to_shares_that_were_not(tiny_text_config, tmp_path):
-    asked = (*ALIKE[:-1], "model.dropout=0.3", *in_way("two, shares"))
+def test_shards_that_were_interrupted_end_bit_equal_to_shards_that_were_not(tiny_text_config, tmp_path):
+    asked = (*ALIKE[:-1], "model.dropout=0.3", *in_way("two, sharded"))
     for name, parts in (("at once", [WHOLE]), ("in parts", [HALF, WHOLE])):
         for many in parts:
             run.train(tiny_text_config(*asked, many), tmp_path / name, silent)
@@ -220,7 +220,7 @@ BASE = (
 
 
 @pytest.mark.slow
-def test_shares_of_base_take_less_than_seven_tenths_of_the_memory_of_replicas(tiny_config, tmp_path):
+def test_shards_of_base_take_less_than_seven_tenths_of_the_memory_of_replicas(tiny_config, tmp_path):
     """Beside the interpreter and its libraries, which are all that TINY takes."""
 
     def taken(strategy):
@@ -228,9 +228,9 @@ def test_shares_of_base_take_less_than_seven_tenths_of_the_memory_of_replicas(ti
         whole, libraries = (peaks(tiny_config(*asked, *of), tmp_path / strategy / str(len(of))) for of in (BASE, ()))
         return [peak - least for peak, least in zip(whole, libraries, strict=True)]
 
-    shares, replicas = taken("fsdp"), taken("ddp")
-    print(f"MiB of a rank: {shares} of shares, {replicas} of replicas")
-    assert all(one <= 0.7 * other for one, other in zip(shares, replicas, strict=True))
+    shards, replicas = taken("fsdp"), taken("ddp")
+    print(f"MiB of a rank: {shards} of shards, {replicas} of replicas")
+    assert all(one <= 0.7 * other for one, other in zip(shards, replicas, strict=True))
 
 
 def peaks(config, folder):

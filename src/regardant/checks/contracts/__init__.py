@@ -64,6 +64,6 @@ def check_contracts(make: Make) -> Contracts:
 
 def _explained(error: Exception) -> str:
     """Return the first two lines of a failure with its scene."""
-    said = [line.strip() for line in str(error).splitlines() if line.strip()][:2] or ["no message"]
+    message_lines = [line.strip() for line in str(error).splitlines() if line.strip()][:2] or ["no message"]
     kind = [] if isinstance(error, AssertionError) else [type(error).__name__]
-    return "; ".join([*kind, *said, *getattr(error, "__notes__", [])])
+    return "; ".join([*kind, *message_lines, *getattr(error, "__notes__", [])])

@@ -53,7 +53,7 @@ class LeftOut(Exception):
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """A check with its name."""
 
     name: str

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from statistics import median
 
-from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, lower_rate, middle
+from regardant.checks.doctor.case import Case, DoctorCheck, Finding, LeftOut, Seen, lower_rate, middle
 from regardant.pictures import Curve, line_chart
 
 MOST_POINTS = 200
@@ -159,11 +159,11 @@ def plateau(case: Case) -> Seen:
 
 
 CURVES = (
-    Check("gradient norms", gradient_norms),
-    Check("learning", learning),
-    Check("loss spikes", loss_spikes),
-    Check("overfitting", overfitting),
-    Check("plateau", plateau),
+    DoctorCheck("gradient norms", gradient_norms),
+    DoctorCheck("learning", learning),
+    DoctorCheck("loss spikes", loss_spikes),
+    DoctorCheck("overfitting", overfitting),
+    DoctorCheck("plateau", plateau),
 )
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regardant.attention.hard import Hard
-from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen
+from regardant.checks.doctor.case import Case, DoctorCheck, Finding, LeftOut, Seen
 from regardant.inspection import attention_places, capture, real_elements
 from regardant.pictures import Bars, bar_chart
 
@@ -28,7 +28,7 @@ NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True)
-class Head:
+class HeadStatistics:
     """Statistics of one attention head on the probe."""
 
     entropy: float
@@ -59,10 +59,10 @@ def attention_entropy(case: Case) -> Seen:
     return Seen(measured, _findings(case, layers), [picture])
 
 
-ENTROPY = (Check("attention entropy", attention_entropy),)
+ENTROPY = (DoctorCheck("attention entropy", attention_entropy),)
 
 
-def _findings(case: Case, layers: dict[str, Sequence[Head]]) -> list[Finding]:
+def _findings(case: Case, layers: dict[str, Sequence[HeadStatistics]]) -> list[Finding]:
     stuck = [name for name, heads in layers.items() if _nearly_all([head.stuck for head in heads])]
     uniform = [name for name, heads in layers.items() if _nearly_all([head.uniform for head in heads])]
     model, saturated = case.trained.model, []
@@ -88,7 +88,7 @@ def _findings(case: Case, layers: dict[str, Sequence[Head]]) -> list[Finding]:
     return findings
 
 
-def _collapsed(case: Case, layers: dict[str, Sequence[Head]], names: Sequence[str], what: str) -> Finding:
+def _collapsed(case: Case, layers: dict[str, Sequence[HeadStatistics]], names: Sequence[str], what: str) -> Finding:
     entropies = [head.entropy for name in names for head in layers[name]]
     dropout = getattr(case.config.model, "dropout", None)
     raised = "" if dropout is None else f"raise model.dropout (now {dropout:g}), "
@@ -100,7 +100,7 @@ def _collapsed(case: Case, layers: dict[str, Sequence[Head]], names: Sequence[st
     )
 
 
-def _layers(case: Case) -> Iterator[tuple[str, Sequence[Head]]]:
+def _layers(case: Case) -> Iterator[tuple[str, Sequence[HeadStatistics]]]:
     """Yield each place of attention with its heads. Raises LeftOut for a model without attention."""
     model, probe = case.trained.model, case.probe
     kinds = attention_places(model)
@@ -122,7 +122,7 @@ def _layers(case: Case) -> Iterator[tuple[str, Sequence[Head]]]:
                 yield place, heads
 
 
-def judged(weights: Tensor, queries: Tensor, keys: Tensor, *, causal: bool) -> list[Head]:
+def judged(weights: Tensor, queries: Tensor, keys: Tensor, *, causal: bool) -> list[HeadStatistics]:
     """Return heads of weights [N, H, Q, K], judged by queries with at least two real keys. Empty without any."""
     seen = keys.sum(1)[:, None].expand_as(queries)
     if causal:
@@ -142,7 +142,7 @@ def judged(weights: Tensor, queries: Tensor, keys: Tensor, *, causal: bool) -> l
         stuck = one_hot and bool(long.any()) and float(same[:, head][long].float().mean()) > ONE_POSITION
         spread = weights[:, head][rows].gt(0).sum(-1).gt(1).all()
         uniform = bool(spread) and bool((alike[:, head][rows] <= 1 + UNIFORM).all())
-        heads.append(Head(float(shares[:, head][rows].mean()), one_hot, stuck, uniform))
+        heads.append(HeadStatistics(float(shares[:, head][rows].mean()), one_hot, stuck, uniform))
     return heads
 
 

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen, differences, lower_rate, worst
+from regardant.checks.doctor.case import Case, DoctorCheck, Finding, LeftOut, Seen, differences, lower_rate, worst
 from regardant.data.vocabulary import PAD
 from regardant.errors import RunError
 from regardant.models.base import CausalModel, Model, SequenceToSequenceModel
@@ -47,7 +47,7 @@ def written_input(model: Model) -> str | None:
     return model.inputs[-1] if isinstance(model, SequenceToSequenceModel | CausalModel) else None
 
 
-class Change(NamedTuple):
+class ScoreChange(NamedTuple):
     """Largest change of scores by an edit of the input that must not change them."""
 
     size: float
@@ -60,7 +60,7 @@ class Change(NamedTuple):
     """Largest size that rounding explains."""
 
 
-def padding_change(case: Case) -> Change:
+def padding_change(case: Case) -> ScoreChange:
     """Compare the scores of items in a padded batch with those of each item alone. Raises LeftOut without padding."""
     probe, padded = case.probe, {name: width for name, width in _padded(case)}
     if not padded:
@@ -83,7 +83,7 @@ def padding_change(case: Case) -> Change:
         changes[row] = _change(case, together, scores)
     row = worst(changes, changes.__getitem__)
     where = f"an item of {int(lengths[name][row])} {case.unit(name)}s, padded to {width}"
-    return Change(changes[row], where, len(changes))
+    return ScoreChange(changes[row], where, len(changes))
 
 
 def padding_mask(case: Case) -> Seen:
@@ -104,7 +104,7 @@ def padding_mask(case: Case) -> Seen:
     return Seen(measured, [finding])
 
 
-def future_change(case: Case) -> Change:
+def future_change(case: Case) -> ScoreChange:
     """Compare the scores of the first positions before and after a change of later tokens. Raises LeftOut if the model
     is not autoregressive or the data too short."""
     name = _require_written(case)
@@ -117,7 +117,7 @@ def future_change(case: Case) -> Change:
     before = _real(case, name)[:, :cut]
     after = case.scores(case.probe.replaced(name, changed))
     change = _change(case, case.answers[:, :cut][before], after[:, :cut][before])
-    return Change(change, f"position {cut}", len(written))
+    return ScoreChange(change, f"position {cut}", len(written))
 
 
 def future_mask(case: Case) -> Seen:
@@ -226,11 +226,11 @@ def order(case: Case) -> Seen:
 
 
 SELF_TESTS = (
-    Check("padding mask", padding_mask),
-    Check("future mask", future_mask),
-    Check("shifted targets", shift),
-    Check("more than frequencies", frequencies),
-    Check("order of elements", order),
+    DoctorCheck("padding mask", padding_mask),
+    DoctorCheck("future mask", future_mask),
+    DoctorCheck("shifted targets", shift),
+    DoctorCheck("more than frequencies", frequencies),
+    DoctorCheck("order of elements", order),
 )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from regardant.checks.doctor.case import Case, Check, Finding, LeftOut, Seen
+from regardant.checks.doctor.case import Case, DoctorCheck, Finding, LeftOut, Seen
 from regardant.data.vocabulary import UNK
 from regardant.models.base import CausalModel
 from regardant.models.transformer import TransformerConfig
@@ -130,11 +130,11 @@ def precision(case: Case) -> Seen:
 
 
 SETTINGS = (
-    Check("warm-up", warm_up),
-    Check("padding share", padding_share),
-    Check("unknown tokens", unknown_tokens),
-    Check("memory", memory),
-    Check("precision", precision),
+    DoctorCheck("warm-up", warm_up),
+    DoctorCheck("padding share", padding_share),
+    DoctorCheck("unknown tokens", unknown_tokens),
+    DoctorCheck("memory", memory),
+    DoctorCheck("precision", precision),
 )
 
 

@@ -8,13 +8,23 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from regardant.checks.verify import attention, cat, cost, counts, layers, positions, retrieval, scaling, shapes
+from regardant.checks.verify import (
+    attention,
+    cost,
+    counts,
+    layers,
+    positions,
+    retrieval,
+    scaling,
+    shapes,
+    worked_example,
+)
 from regardant.checks.verify.check import Check, Checked
 from regardant.checks.verify.mechanisms import ours
 from regardant.checks.verify.mine import MaskNotTaken, Mine
 from regardant.checks.verify.statements import STATEMENTS
 
-SUBJECTS = (attention, cat, cost, counts, layers, positions, retrieval, scaling, shapes)
+SUBJECTS = (attention, cost, counts, layers, positions, retrieval, scaling, shapes, worked_example)
 
 NUMBERS = sorted(
     (value for subject in SUBJECTS for value in vars(subject).values() if isinstance(value, Check)),
@@ -30,7 +40,7 @@ ROUNDING = 2e-6
 
 
 @dataclass(frozen=True)
-class Report:
+class VerificationReport:
     """Results of the checks."""
 
     checked: list[Checked]
@@ -61,13 +71,13 @@ class Report:
         return {"checks": [{**one.as_dict(), "difference": by} for one, by in zip(self.checked, off, strict=True)]}
 
 
-def verify(mine: str | None = None) -> Report:
+def verify(mine: str | None = None) -> VerificationReport:
     """Run every check, or with `mine`, a learner's `module:function`, the checks of attention on that function.
 
     Raises ConfigError if the function cannot be called as (q, k, v).
     """
     if mine is None:
-        return Report([check.run(ours) for check in CHECKS])
+        return VerificationReport([check.run(ours) for check in CHECKS])
     attend = Mine(mine)
     checked: list[Checked] = []
     left_out: list[str] = []
@@ -78,4 +88,4 @@ def verify(mine: str | None = None) -> Report:
             checked.append(check.run(attend, ROUNDING))
         except MaskNotTaken:
             left_out.append(check.claim.id)
-    return Report(checked, mine, left_out)
+    return VerificationReport(checked, mine, left_out)

@@ -29,8 +29,8 @@ WANG = "Attention Mechanism and Transformer Architecture, Wang"
 Verdict = Literal["right", "rounded", "partly", "wrong", "unstated", "experiment"]
 """Verdict on the lecture's claim. unstated: the lecture gives no value. experiment: only training can decide."""
 
-Scalar = float | int | str
-Table = list[list[Scalar]]
+TableCell = float | int | str
+Table = list[list[TableCell]]
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 BOUND = re.compile(f"[<>]{NUMBER.pattern}")
@@ -141,7 +141,7 @@ class Figure:
         rows = zip(self.true, self.measured, strict=True)
         return "; ".join(" ".join(map(_shown, true, measured)) for true, measured in rows)
 
-    def _pairs(self) -> list[tuple[str, Scalar]]:
+    def _pairs(self) -> list[tuple[str, TableCell]]:
         rows = zip(self.true, self.measured, strict=True)
         return [pair for true, measured in rows for pair in zip(true, measured, strict=True)]
 
@@ -218,7 +218,7 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _plain(value: Any) -> Scalar:
+def _plain(value: Any) -> TableCell:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float) and not math.isfinite(value):
@@ -226,7 +226,7 @@ def _plain(value: Any) -> Scalar:
     return value if isinstance(value, str | int) else float(value)
 
 
-def _difference(true: str, measured: Scalar) -> float:
+def _difference(true: str, measured: TableCell) -> float:
     if BOUND.fullmatch(true) and not isinstance(measured, str):
         size, bound = abs(measured), float(true[1:])
         return size if true[0] == "<" else max(0.0, bound - size)
@@ -247,7 +247,7 @@ def _allowed(true: str, least: float) -> float:
     return max(HALF_A_UNIT * 10.0 ** int(Decimal(centre).as_tuple().exponent), least)
 
 
-def _shown(true: str, measured: Scalar) -> str:
+def _shown(true: str, measured: TableCell) -> str:
     if isinstance(measured, str):
         return measured
     centre = true.partition("±")[0]
@@ -270,7 +270,7 @@ def _numbers(rows: list[list[str]]) -> Table:
     return [[_number(item) for item in row] for row in rows]
 
 
-def _number(text: str) -> Scalar:
+def _number(text: str) -> TableCell:
     centre = text.partition("±")[0]
     if not NUMBER.fullmatch(centre):
         return text

@@ -44,7 +44,7 @@ class Mine:
             with redirect_stdout(sys.stderr):
                 mixed = self.function(q.clone(), k.clone(), v.clone(), **given)
         except (Exception, SystemExit) as error:
-            raise ConfigError(f"--mine {self.name} raised {_told(error)}, given {shapes}; mend it") from error
+            raise ConfigError(f"--mine {self.name} raised {_error_summary(error)}, given {shapes}; mend it") from error
         wanted = [len(q), v.shape[-1]]
         if not isinstance(mixed, Tensor):
             kind = type(mixed).__name__
@@ -69,8 +69,8 @@ def _function(name: str) -> Callable[..., Any]:
             module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         raise ConfigError(
-            f"--mine {name}: importing {module_name} raised {_told(error)}; give a module that Python finds from here, "
-            "without .py"
+            f"--mine {name}: importing {module_name} raised {_error_summary(error)}; give a module that Python finds "
+            "from here, without .py"
         ) from error
     function = getattr(module, function_name, None)
     if not callable(function):
@@ -89,7 +89,7 @@ def _mask_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
         return None
 
 
-def _told(error: BaseException) -> str:
+def _error_summary(error: BaseException) -> str:
     """Return the type of an error and the first line of its message."""
     first, *_ = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from regardant.checks.verify import Report
+from regardant.checks.verify import VerificationReport
 from regardant.checks.verify.check import Checked, Claim, Figure, named
 from regardant.pictures import Chapter, Table, report_page
 
@@ -10,7 +10,7 @@ COLUMNS = (("id", 4), ("claim", 38), ("lecture", 18), ("true", 18), ("measured",
 """Columns of the printed table, with their widths."""
 
 
-def summary(report: Report) -> list[str]:
+def summary(report: VerificationReport) -> list[str]:
     """Return one line per claim, the counts of verdicts, and the checks that fail with their numbers."""
     lines = [_line([name for name, _ in COLUMNS]), "  ".join("-" * width for _, width in COLUMNS)]
     lines += [_line(_cells(one)) for one in report.checked]
@@ -29,7 +29,7 @@ def summary(report: Report) -> list[str]:
     return lines
 
 
-def page(report: Report) -> str:
+def page(report: VerificationReport) -> str:
     """Return an offline HTML page."""
     title = "What the lectures claim" if report.mine is None else f"What {report.mine} computes"
     agree = f"{len(report.measured) - len(report.failed)} of {len(report.measured)}"

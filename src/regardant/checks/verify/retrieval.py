@@ -34,7 +34,7 @@ RECORDS = (("Alice", "CS", 3.9), ("Bob", "Math", 3.8), ("Carol", "CS", 3.2), ("D
     verdict="wrong",
     note="They sum to 1.5 and 2.25, so they are no attention weights: divide by the sum, or take a softmax.",
 ).attended
-def similarities(attend: Attend) -> dict[str, Any]:
+def similarities_as_weights(attend: Attend) -> dict[str, Any]:
     def softmax(scores: Tensor, temperature: float = 1.0) -> Tensor:
         return attend(exactly([[1 / temperature]]), scores[:, None], identity(len(scores)))[0]
 

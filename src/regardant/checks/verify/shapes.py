@@ -67,7 +67,7 @@ def characters() -> dict[str, Any]:
     verdict="wrong",
     note="Bahdanau's figure has 14 tokens, counting the full stop and the end of the sentence.",
 ).measured
-def agreement() -> dict[str, int]:
+def sentence_words() -> dict[str, int]:
     sentence = LECTURE_SENTENCES[1].source
     tokens = [word.text for word in words(sentence)]
     return {
@@ -126,7 +126,7 @@ def subsampled() -> dict[str, Any]:
     verdict="right",
     note="196 patches and 20 words, joined by the project's representation of items of several parts.",
 ).measured
-def together() -> list[int]:
+def image_and_text() -> list[int]:
     joined = JoinedParts(InputShape(512, NoPositions()), {"image": patches(16, channels=3), "text": tokens(100)})
     items = Blocks([torch.zeros(1, 224, 224, 3), torch.full((1, 20), 10)])
     return list(joined(items).values[0].shape)

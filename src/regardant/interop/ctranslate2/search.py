@@ -48,12 +48,12 @@ PATIENCE = 1.5
 IMPOSSIBLE = -1e9
 """Bound below any text's log-probability. CTranslate2 gives less to a forbidden token, or a copy of a forced prefix."""
 
-Found = list[tuple[list[int], float]]
+EngineHypotheses = list[tuple[list[int], float]]
 """Hypotheses: the tokens after SOS, with EOS if it was written, and CTranslate2's log-probability of them."""
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SearchInput:
     """Input of one search."""
 
     source: list[str]
@@ -101,7 +101,7 @@ class CTranslate2Searcher:
             )
         limits = length_limits([len(source) + 1 for source in sources], config, prefixes, max_length)
         sentences = [
-            Sentence([self.sources[token] for token in source], prefix, limit)
+            SearchInput([self.sources[token] for token in source], prefix, limit)
             for source, prefix, limit in zip(sources, prefixes, limits, strict=True)
         ]
         free = [row for row, one in enumerate(sentences) if not one.prefix and not config.no_repeat_ngram_size]
@@ -115,14 +115,14 @@ class CTranslate2Searcher:
         return [found[row] for row in range(len(sentences))]
 
     def _search_freely(
-        self, sentences: list[Sentence], rows: list[int], config: GenerationConfig
+        self, sentences: list[SearchInput], rows: list[int], config: GenerationConfig
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         patience = PATIENCE if self.patient and config.beam_size > 1 else 1
         for row, found in self._search(sentences, [rows], config, num_hypotheses=config.nbest, patience=patience):
             yield row, [Hypothesis.of(tokens, total, config.length_penalty) for tokens, total in found]
 
     def _search_carefully(
-        self, sentences: list[Sentence], rows: list[int], config: GenerationConfig
+        self, sentences: list[SearchInput], rows: list[int], config: GenerationConfig
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         groups = defaultdict(list)
         for row in rows:  # CTranslate2 searches a sentence without a prefix differently beside one with a prefix
@@ -146,8 +146,8 @@ class CTranslate2Searcher:
             yield row, sorted(unsorted, key=lambda one: (one.finished, one.score), reverse=True)[: config.nbest]
 
     def _search(
-        self, sentences: list[Sentence], groups: list[list[int]], config: GenerationConfig, **options: Any
-    ) -> Iterator[tuple[int, Found]]:
+        self, sentences: list[SearchInput], groups: list[list[int]], config: GenerationConfig, **options: Any
+    ) -> Iterator[tuple[int, EngineHypotheses]]:
         """Yield each row of the groups with its hypotheses. A batch holds rows of one group."""
         engine = self.engine_alone if len(sentences) == 1 else self.engine
         waiting: list[tuple[int, Any]] = []
@@ -181,7 +181,7 @@ class CTranslate2Searcher:
                 ],
             )
 
-    def _totals(self, sentences: list[Sentence], written: list[tuple[int, list[int]]]) -> list[float]:
+    def _totals(self, sentences: list[SearchInput], written: list[tuple[int, list[int]]]) -> list[float]:
         """Return the log-probability of each written target (the tokens after SOS), by teacher forcing."""
         results = self.engine.score_batch(
             [sentences[row].source for row, _ in written],
@@ -194,7 +194,7 @@ class CTranslate2Searcher:
         return [sum(result.log_probs[: len(tokens)]) for result, (_, tokens) in zip(results, written, strict=True)]
 
 
-def _will_do(hypothesis: Hypothesis, sentence: Sentence, config: GenerationConfig) -> bool:
+def _will_do(hypothesis: Hypothesis, sentence: SearchInput, config: GenerationConfig) -> bool:
     """Return whether a careful search would find the same hypothesis. Of the cut ones, only those of greedy search (one
     beam) would be found: their tokens do not depend on the limit."""
     length = len(hypothesis.tokens) + hypothesis.finished

@@ -88,7 +88,7 @@ class WholeInput(nn.Module):
         return written
 
 
-class Source(nn.Module):
+class TranslatorEncoder(nn.Module):
     """Encoder of a translator: maps tokens [B, S] to the keys [L, B, G, S, D] and values [L, B, G, S, E] of the
     cross-attention of each decoder layer, and to the mask of real tokens [B, S]."""
 
@@ -108,9 +108,10 @@ class Source(nn.Module):
         return torch.stack([one.keys for one in projected]), torch.stack([one.values for one in projected]), memory.real
 
 
-class Target(nn.Module):
+class TranslatorDecoder(nn.Module):
     """Decoder of a translator: maps new tokens [N, T], the keys [L, N, G, P, D] and values [L, N, G, P, E] of those
-    before them, and the outputs of `Source` for each row to scores [N, T, V] and the keys and values of all tokens."""
+    before them, and the outputs of `TranslatorEncoder` for each row to scores [N, T, V] and the keys and values of all
+    tokens."""
 
     def __init__(self, model: EncoderDecoder, ids: Any) -> None:
         super().__init__()
@@ -133,8 +134,8 @@ class Target(nn.Module):
 
 
 class Continuation(nn.Module):
-    """Language model: maps new tokens [N, T], and keys and values as in `Target`, to scores [N, T, V] and the keys and
-    values of all tokens."""
+    """Language model: maps new tokens [N, T], and keys and values as in `TranslatorDecoder`, to scores [N, T, V] and
+    the keys and values of all tokens."""
 
     def __init__(self, model: DecoderOnly, ids: Any) -> None:
         super().__init__()

@@ -21,8 +21,8 @@ from regardant.errors import ConfigError, RunError
 from regardant.interop.given import Given
 from regardant.interop.graphs.modules import (
     Continuation,
-    Source,
-    Target,
+    TranslatorDecoder,
+    TranslatorEncoder,
     WholeInput,
     ids_of,
     traceable,
@@ -78,14 +78,16 @@ def write(given: Given, folder: Path, quantization: str) -> dict[str, Any]:
 
 def _write_translator(model: EncoderDecoder, source: Any, target: Any, folder: Path) -> dict[str, Any]:
     sources = torch.full((2, BEFORE), 5)
-    encoder = Source(model, source)
+    encoder = TranslatorEncoder(model, source)
     memory = encoder(sources)
     names = ["memory_keys", "memory_values", "real"]
     _trace(encoder, {"tokens": sources}, {"tokens": {0: OPEN, 1: OPEN}}, names, folder / "encoder.onnx")
     given, sizes, cache = _decoding(model.decoder)
     given |= dict(zip(names, memory, strict=True))
     sizes |= {"memory_keys": {1: OPEN, 3: OPEN}, "memory_values": {1: OPEN, 3: OPEN}, "real": {0: OPEN, 1: OPEN}}
-    _trace(Target(model, target), given, sizes, ["scores", "all_keys", "all_values"], folder / "decoder.onnx")
+    _trace(
+        TranslatorDecoder(model, target), given, sizes, ["scores", "all_keys", "all_values"], folder / "decoder.onnx"
+    )
     return {"cache": cache}
 
 

@@ -32,7 +32,7 @@ class Computed(NamedTuple):
     """Ours to theirs."""
 
 
-Values = Mapping[Any, Any] | Computed
+ValueMap = Mapping[Any, Any] | Computed
 """Their values to ours, where they differ."""
 
 
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
     """Paths of our fields. All of them have the value."""
     default: Any = None
     """Default of transformers if config.json leaves the field out, or a function of config.json that returns it."""
-    values: Values | None = None
+    values: ValueMap | None = None
 
     def read(self, config: Mapping[str, Any]) -> Any:
         """Return our value. Raises DataError for one that cannot be expressed."""
@@ -72,7 +72,7 @@ class Setting(NamedTuple):
         return theirs[0]
 
 
-def setting(theirs: str, *ours: str, default: Any = None, values: Values | None = None) -> Setting:
+def setting(theirs: str, *ours: str, default: Any = None, values: ValueMap | None = None) -> Setting:
     """Return a Setting, given our fields as positional arguments."""
     return Setting(theirs, ours, default, values)
 
@@ -95,7 +95,7 @@ def linear(ours: str, *theirs: str, form: Form = SAME, bias: Form | None = SAME)
 
 
 @dataclass(frozen=True)
-class Layout:
+class CheckpointLayout:
     """One architecture, such as BertForMaskedLM."""
 
     model_type: str
@@ -135,7 +135,7 @@ class Layout:
                     yield Entry(ours, theirs, one.form)
 
 
-def recipe_of(layout: Layout, config: Mapping[str, Any]) -> dict[str, Any]:
+def recipe_of(layout: CheckpointLayout, config: Mapping[str, Any]) -> dict[str, Any]:
     """Return our recipe of a model, given its config.json. Raises DataError, by name, for an inexpressible setting."""
     for name, allowed in layout.required.items():
         if config.get(name, allowed[0]) not in allowed:
@@ -157,7 +157,7 @@ def recipe_of(layout: Layout, config: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def config_of(layout: Layout, document: Mapping[str, Any]) -> dict[str, Any]:
+def config_of(layout: CheckpointLayout, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config.json of a model, given our recipe. Raises RunError, by name, for an inexpressible setting."""
     config: dict[str, Any] = {"architectures": [layout.architecture], "model_type": layout.model_type}
     for name, allowed in layout.required.items():

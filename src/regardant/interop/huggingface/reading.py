@@ -18,7 +18,7 @@ from regardant.errors import DataError
 from regardant.interop.huggingface.families import LAYOUTS
 from regardant.interop.huggingface.folder import GENERATION, PREPROCESSOR, read_config, read_json, read_tensors
 from regardant.interop.huggingface.forms import Sizes
-from regardant.interop.huggingface.layouts import Layout, put_at, recipe_of, value_at
+from regardant.interop.huggingface.layouts import CheckpointLayout, put_at, recipe_of, value_at
 from regardant.interop.huggingface.pooling import require_mean_pooling
 from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, read_backends
 from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
@@ -84,7 +84,7 @@ def read(folder: Path) -> Imported:
     return Imported(recipe, read_weights(layout, recipe, read_tensors(folder), sizes), tokenizers, files)
 
 
-def layout_of(config: Mapping[str, Any]) -> Layout:
+def layout_of(config: Mapping[str, Any]) -> CheckpointLayout:
     """Return the layout that a config.json names. Raises DataError if there is none."""
     family = [one for one in LAYOUTS if one.model_type == config.get("model_type")]
     if not family:
@@ -102,7 +102,7 @@ def layout_of(config: Mapping[str, Any]) -> Layout:
 
 
 def read_weights(
-    layout: Layout, recipe: Mapping[str, Any], tensors: Mapping[str, Tensor], sizes: Sizes
+    layout: CheckpointLayout, recipe: Mapping[str, Any], tensors: Mapping[str, Tensor], sizes: Sizes
 ) -> dict[str, Tensor]:
     """Return our weights by name, converted from a checkpoint's tensors.
 
@@ -163,7 +163,7 @@ def _vocab_size(config: Mapping[str, Any]) -> int:
     return size
 
 
-def _put_vocabulary(layout: Layout, recipe: dict[str, Any], tokenizers: Tokenizers) -> None:
+def _put_vocabulary(layout: CheckpointLayout, recipe: dict[str, Any], tokenizers: Tokenizers) -> None:
     """Set the fields of a recipe that depend on the vocabulary."""
     assert layout.tokenizer is not None
     config = tokenizers.source.config

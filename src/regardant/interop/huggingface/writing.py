@@ -23,7 +23,7 @@ from regardant.interop.folders import replacing, require_empty
 from regardant.interop.given import Given
 from regardant.interop.huggingface.families import LAYOUTS
 from regardant.interop.huggingface.folder import CONFIG, GENERATION, PREPROCESSOR, WEIGHTS
-from regardant.interop.huggingface.layouts import Layout, config_of, put_at, recipe_of, value_at
+from regardant.interop.huggingface.layouts import CheckpointLayout, config_of, put_at, recipe_of, value_at
 from regardant.interop.huggingface.reading import BILINEAR, sizes_of, with_image
 from regardant.interop.huggingface.tokenizer import files_of
 
@@ -63,14 +63,14 @@ def export(given: Given, folder: Path) -> None:
             (part / name).write_text(content, encoding="utf-8")
 
 
-def layout_for(given: Given) -> tuple[Layout, dict[str, Any]]:
+def layout_for(given: Given) -> tuple[CheckpointLayout, dict[str, Any]]:
     """Return the layout that expresses a run, and its config.json. Raises RunError, with every reason, if none does."""
     task = given.config.task
     known = [one for one in LAYOUTS if one.task == task and (one.tokenizer is None) == (given.tokenizers is None)]
     if not known:
         tasks = ", ".join(sorted({one.task for one in LAYOUTS}))
         raise RunError(f"a run of {task} has no layout of Hugging Face: runs of {tasks} over texts and images can have")
-    unfit: list[tuple[Layout, list[str]]] = []
+    unfit: list[tuple[CheckpointLayout, list[str]]] = []
     for layout in known:
         try:
             config, reasons = _expressed(layout, given)
@@ -83,7 +83,7 @@ def layout_for(given: Given) -> tuple[Layout, dict[str, Any]]:
     raise RunError(f"this run is no {layout.architecture} of Hugging Face, whose settings differ: {'; '.join(reasons)}")
 
 
-def write_weights(layout: Layout, given: Given) -> dict[str, Tensor]:
+def write_weights(layout: CheckpointLayout, given: Given) -> dict[str, Tensor]:
     """Return the tensors of a checkpoint, by name."""
     sizes = sizes_of(given.config.model, given.tokenizers, given.image)
     document = given.config.model_dump(by_alias=True)
@@ -96,7 +96,7 @@ def write_weights(layout: Layout, given: Given) -> dict[str, Tensor]:
     return tensors
 
 
-def _expressed(layout: Layout, given: Given) -> tuple[dict[str, Any], list[str]]:
+def _expressed(layout: CheckpointLayout, given: Given) -> tuple[dict[str, Any], list[str]]:
     """Return the config.json of a run, and the settings of the run that it cannot express. These are found by importing
     the config.json and comparing the imported run with the given one."""
     document = given.config.model_dump(by_alias=True)
@@ -126,7 +126,7 @@ def _expressed(layout: Layout, given: Given) -> tuple[dict[str, Any], list[str]]
     return config, reasons
 
 
-def _keep_equal_widths(layout: Layout, document: Mapping[str, Any], again: dict[str, Any]) -> None:
+def _keep_equal_widths(layout: CheckpointLayout, document: Mapping[str, Any], again: dict[str, Any]) -> None:
     """Keep the run's own value of a setting where it and the imported value are written as the same number."""
     for one in layout.settings:
         for path in one.ours:
@@ -135,7 +135,7 @@ def _keep_equal_widths(layout: Layout, document: Mapping[str, Any], again: dict[
                 put_at(again, path, own)
 
 
-def _files(layout: Layout, given: Given, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _files(layout: CheckpointLayout, given: Given, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if given.tokenizers is not None:
         config |= _ids(layout, given.tokenizers)
         yield from files_of(given.tokenizers.source, ends=layout.task == "translation")
@@ -149,7 +149,7 @@ def _files(layout: Layout, given: Given, config: dict[str, Any]) -> Iterator[tup
     yield CONFIG, _as_json(config | {"dtype": "float32"})
 
 
-def _ids(layout: Layout, tokenizers: Tokenizers) -> dict[str, Any]:
+def _ids(layout: CheckpointLayout, tokenizers: Tokenizers) -> dict[str, Any]:
     """Return the sizes of the vocabulary and the ids of its special tokens, by their names in config.json."""
     own = tokenizers.source
     rows = getattr(own, "rows", range(own.vocab_size))

@@ -17,7 +17,7 @@ from regardant.studio.lab.timing import points
 router = APIRouter(prefix="/api/lab")
 
 
-class Search(BaseModel):
+class LineSearch(BaseModel):
     """Lines, and a query to compare with each of them."""
 
     lines: list[Annotated[str, Field(max_length=MOST_LETTERS)]] = Field(max_length=MOST_LINES)
@@ -47,11 +47,11 @@ class Query(BaseModel):
 @router.get("/claims")
 def claims() -> list[dict[str, Any]]:
     """Return the printed and the true values of the lectures' claims, as in `regardant verify`."""
-    return [_told(check.claim) for check in CHECKS]
+    return [_claim_fields(check.claim) for check in CHECKS]
 
 
 @router.post("/search")
-def search(asked: Search) -> dict[str, list[float]]:
+def search(asked: LineSearch) -> dict[str, list[float]]:
     """Return the similarity of the query with each line, from 0 to 1."""
     return {"similarities": similarities(asked.query, asked.lines, asked.by)}
 
@@ -74,7 +74,7 @@ def measure() -> list[dict[str, Any]]:
     return points()
 
 
-def _told(claim: Claim) -> dict[str, Any]:
+def _claim_fields(claim: Claim) -> dict[str, Any]:
     return {
         "id": claim.id,
         "title": claim.title,

@@ -9,8 +9,8 @@ export function readState(defaults) {
 
 // Null and "" are not written. The page is not reloaded, and "back" leaves it.
 export function writeState(state) {
-  const told = Object.entries(state).filter(([, value]) => value !== null && value !== "");
-  history.replaceState(null, "", `#${new URLSearchParams(told.map(([name, value]) => [name, String(value)]))}`);
+  const entries = Object.entries(state).filter(([, value]) => value !== null && value !== "");
+  history.replaceState(null, "", `#${new URLSearchParams(entries.map(([name, value]) => [name, String(value)]))}`);
 }
 
 // A number from the URL, which anybody may write: 0 if it is not a natural number.

@@ -22,7 +22,7 @@ from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
-from regardant.tasks.items.job import Answers, ItemsJob
+from regardant.tasks.items.job import ItemsJob, ScoredBatches
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
 from regardant.tasks.items.prepare import (
     PreparedItems,
@@ -155,7 +155,7 @@ class Classifier(TrainedItems):
         ]
 
 
-def _metrics(answers: Answers) -> dict[str, float]:
+def _metrics(answers: ScoredBatches) -> dict[str, float]:
     scores = score_classes(answers)
     return {"accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
 

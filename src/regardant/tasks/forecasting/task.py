@@ -16,7 +16,7 @@ from regardant.tasks.forecasting.forecaster import Forecaster
 from regardant.tasks.forecasting.windows import ForecastingJob, windows_of
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER
-from regardant.tasks.items.job import Answers
+from regardant.tasks.items.job import ScoredBatches
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.training.metrics import Metric
 
@@ -99,7 +99,7 @@ class Forecasting(Task):
         windows = {name: windows_of(split.items[0], config.window) for name, split in kept.items()}
         log(f"{', '.join(f'{len(split):,} windows to {name}' for name, split in windows.items())}; {codec.describe()}")
 
-        def score(answers: Answers) -> dict[str, float]:
+        def score(answers: ScoredBatches) -> dict[str, float]:
             scores = score_forecasts(answers, config.head.quantiles)
             return {"mse": scores.mse, "mae": scores.mae}
 

@@ -42,7 +42,7 @@ def windows_of(values: NDArray[Any], length: int) -> EncodedItems:
     return EncodedItems(windows, np.full(len(windows), length), np.zeros(len(windows), dtype=np.int64))
 
 
-class WindowBatch(ItemBatch):
+class ForecastBatch(ItemBatch):
     """Histories [B, L], and the values after them as targets [B, H, 1]."""
 
     def part(self, number: int, parts: int) -> Self:
@@ -60,10 +60,10 @@ class WindowBatches(ItemBatches):
         """Number of values to forecast in an epoch."""
         return int((self.split.rows - self.codec.shape.history).sum())
 
-    def load(self, planned: Planned) -> WindowBatch:
+    def load(self, planned: Planned) -> ForecastBatch:
         windows = np.stack(self.arrays(planned))
         targets = torch.from_numpy(windows[:, self.codec.shape.history :, None])
-        return WindowBatch({"input": self.codec.collate(list(windows))}, targets, targets.numel())
+        return ForecastBatch({"input": self.codec.collate(list(windows))}, targets, targets.numel())
 
 
 class ForecastingJob(ItemsJob):

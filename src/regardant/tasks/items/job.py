@@ -13,7 +13,7 @@ from regardant.tasks.base import READING_COST, TaskJob
 from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches, Planned
 from regardant.tasks.observation import PROBED, entropy_of_heads
 
-Answers = Sequence[tuple[Tensor, Tensor]]
+ScoredBatches = Sequence[tuple[Tensor, Tensor]]
 """Scores of the head and targets, batch by batch, on the CPU."""
 
 
@@ -29,7 +29,7 @@ class ItemsJob(TaskJob):
         codec: Codec,
         splits: dict[str, EncodedItems],
         model: Model,
-        score: Callable[[Answers], dict[str, float]] = lambda answers: {},
+        score: Callable[[ScoredBatches], dict[str, float]] = lambda answers: {},
         *,
         unit: str,
     ) -> None:

@@ -99,5 +99,7 @@ def _tokenise(config: LanguageModellingConfig, run: Path, log: Log) -> None:
     run.mkdir(parents=True, exist_ok=True)
     Tokenizers(tokenizer, tokenizer).save(run / "tokenizer.json")
     text = EncodedText.build(config.data, sizes, tokenizer, run / "data")
-    told = ", ".join(f"{size:,} {'to train on' if name == 'train' else name}" for name, size in text.characters.items())
-    log(f"{sum(sizes.values()):,} characters ({told}), vocabulary of {tokenizer.vocab_size:,}")
+    character_counts = ", ".join(
+        f"{size:,} {'to train on' if name == 'train' else name}" for name, size in text.characters.items()
+    )
+    log(f"{sum(sizes.values()):,} characters ({character_counts}), vocabulary of {tokenizer.vocab_size:,}")

@@ -21,7 +21,7 @@ from regardant.tasks.streaming import StreamedBatches, StreamedJob
 
 
 class WindowsBuffer:
-    """The tokens of a buffer, in windows. Implements `tasks.streaming.Buffer`."""
+    """The tokens of a buffer, in windows. Implements `tasks.streaming.RowBuffer`."""
 
     def __init__(self, tokens: Tokens, *, context: int, batch_tokens: int) -> None:
         self.tokens, self.context, self.batch_tokens = tokens, context, batch_tokens

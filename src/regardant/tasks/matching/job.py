@@ -42,7 +42,7 @@ class MatchingJob(ItemsJob):
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Return the mean loss of a pair, and the metrics of retrieval among all validation pairs."""
         assert isinstance(model, DualEncoder)
-        scores = score_pairs(model, self.validation, self.collection, self.second, device).scores
+        scores = score_split(model, self.validation, self.collection, self.second, device).scores
         return {metric.name: scores[metric.name] for metric in self.metrics if metric.name in scores}
 
 
@@ -54,7 +54,7 @@ class ScoredPairs(NamedTuple):
     """[N] number of the zero-shot label of each first item. None: the pairs or the collection have no labels."""
 
 
-def score_pairs(
+def score_split(
     model: DualEncoder, batches: PairBatches, collection: Collection, second: Reader, device: torch.device
 ) -> ScoredPairs:
     """Score a split: the mean loss of a pair, retrieval among all of its items, and zero-shot classification."""

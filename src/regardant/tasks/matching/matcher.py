@@ -22,7 +22,7 @@ from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.items.data import EncodedItems
 from regardant.tasks.items.trained import ReadItem, TrainedItems
 from regardant.tasks.matching.collection import Collection
-from regardant.tasks.matching.job import score_pairs
+from regardant.tasks.matching.job import score_split
 from regardant.tasks.matching.pairs import (
     FIRST,
     SECOND,
@@ -101,11 +101,11 @@ class Matcher(TrainedItems):
         return PairBatches(split, first, self.second, batch_tokens=batch_tokens, seed=self.config.seed)
 
     def scored(self, split: EncodedItems) -> dict[str, Any]:
-        return score_pairs(self.model, self.batches(split), self.collection, self.second, self.device).scores
+        return score_split(self.model, self.batches(split), self.collection, self.second, self.device).scores
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
         """Return the scores of a test set. The label predicted for each first item is kept beside them."""
-        found = score_pairs(self.model, self.batches(split), self.collection, self.second, self.device)
+        found = score_split(self.model, self.batches(split), self.collection, self.second, self.device)
         if found.answers is not None:
             classes = self.collection.classes
             both = zip(split.targets.tolist(), found.answers.tolist(), strict=True)

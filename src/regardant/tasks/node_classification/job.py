@@ -16,7 +16,7 @@ from regardant.modalities.graph import GraphCodec
 from regardant.models import Model
 from regardant.models.heads import IGNORED
 from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches, Planned
-from regardant.tasks.items.job import Answers, ItemsJob
+from regardant.tasks.items.job import ItemsJob, ScoredBatches
 from regardant.tasks.observation import PROBED, entropy_of_heads
 
 MOST_SHOWN = 60
@@ -71,12 +71,12 @@ def neighbourhoods(codec: GraphCodec, model: Model, targets: NDArray[np.int64], 
     return EncodedItems(items, rows, found)
 
 
-def labelled(answers: Answers) -> list[tuple[Tensor, Tensor]]:
+def labelled(answers: ScoredBatches) -> list[tuple[Tensor, Tensor]]:
     """Return scores [L, C] and classes [L] of labelled nodes, from those of whole lists."""
     return [(scores[targets != IGNORED], targets[targets != IGNORED]) for scores, targets in answers]
 
 
-def node_metrics(answers: Answers) -> dict[str, float]:
+def node_metrics(answers: ScoredBatches) -> dict[str, float]:
     """Return the metrics of a validation beside the loss."""
     scores = score_classes(labelled(answers))
     return {"accuracy": scores.accuracy, "macro_f1": scores.macro_f1}

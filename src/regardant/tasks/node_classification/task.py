@@ -84,7 +84,7 @@ class NodeClassification(Task):
                 targets = np.full(len(graph.ids), IGNORED)
                 targets[list(given)] = [labels.index(label) for label in given.values()]
                 sets[name] = [(graph, targets)]
-            left_out.tell(log)
+            left_out.log(log)
             log(f"nodes: {', '.join(f'{len(given):,} {name}' for name, given in split.items())}")
             keep_labels(labels, run, config.training, log)
         codec, splits, fingerprints = keep_items(run, config, sets, log)

@@ -21,7 +21,7 @@ from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.inspection import Inspection
 from regardant.tasks.items.data import EncodedItems
 from regardant.tasks.items.trained import TrainedItems
-from regardant.tasks.question_answering.spans import Found, find_answers, texts_of
+from regardant.tasks.question_answering.spans import BestSpan, find_answers, texts_of
 from regardant.tasks.question_answering.windows import (
     EncodedQuestions,
     QuestionBatches,
@@ -61,7 +61,7 @@ class QuestionAnswerer(TrainedItems):
         rows = zip(items, split.questions, self.found(split), windows, strict=True)
         return [self._prediction(*row) for row in rows]
 
-    def found(self, split: EncodedQuestions) -> list[Found]:
+    def found(self, split: EncodedQuestions) -> list[BestSpan]:
         """Return the best span of each question."""
         plan = self.batches(split).plan(0)
         return find_answers(split, plan, self.answers(split), self.shape.max_answer_length)
@@ -142,7 +142,7 @@ class QuestionAnswerer(TrainedItems):
             "answer"
         ]
 
-    def _prediction(self, item: str, given: ContextQuestion, found: Found, windows: int) -> Prediction:
+    def _prediction(self, item: str, given: ContextQuestion, found: BestSpan, windows: int) -> Prediction:
         answered = found.score > self.threshold
         text = given.context[found.start : found.end] if answered else ""
         details = {

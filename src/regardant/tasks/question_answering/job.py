@@ -6,7 +6,7 @@ from regardant.evaluation.question_answering import no_answer_threshold, score_a
 from regardant.modalities import Codec
 from regardant.models import Model
 from regardant.tasks.items.data import EncodedItems
-from regardant.tasks.items.job import Answers, ItemsJob
+from regardant.tasks.items.job import ItemsJob, ScoredBatches
 from regardant.tasks.question_answering.spans import find_answers, texts_of
 from regardant.tasks.question_answering.windows import EncodedQuestions, QuestionBatches
 
@@ -22,7 +22,7 @@ class QuestionAnsweringJob(ItemsJob):
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> QuestionBatches:
         return QuestionBatches(split, codec, batch_tokens=batch_tokens, max_length=max_length, seed=self.seed)
 
-    def _scored(self, answers: Answers) -> dict[str, float]:
+    def _scored(self, answers: ScoredBatches) -> dict[str, float]:
         split, longest = self.validation.split, self.config.answering.max_answer_length
         found = find_answers(split, self.validation.plan(0), answers, longest)
         right, best = [one.answers for one in split.questions], texts_of(found, split.questions)

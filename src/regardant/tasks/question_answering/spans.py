@@ -23,7 +23,7 @@ from regardant.tasks.question_answering.windows import EncodedQuestions
 
 
 @dataclass(frozen=True)
-class Found:
+class BestSpan:
     """The best span of a question."""
 
     score: float
@@ -51,9 +51,9 @@ def best_spans(scores: Tensor, allowed: Tensor, longest: int) -> tuple[Tensor, T
 
 def find_answers(
     split: EncodedQuestions, plan: Sequence[Planned], answers: Iterable[tuple[Tensor, Tensor]], longest: int
-) -> list[Found]:
+) -> list[BestSpan]:
     """Return the best span of each question, given the scores of all windows in the order of their batches."""
-    found: dict[int, Found] = {}
+    found: dict[int, BestSpan] = {}
     for planned, (scores, _) in zip(plan, answers, strict=True):
         places = scores.shape[1] - 1  # without the class token, for which a model may have cut a window
         windows = [split.items[index][:places] for index in planned.indices.tolist()]
@@ -65,11 +65,13 @@ def find_answers(
         for index, window, score, first, last in rows:
             number = int(split.numbers[index])
             if number not in found or score > found[number].score:
-                found[number] = Found(score, index, int(window[first, STARTS]), int(window[last, ENDS]))
+                found[number] = BestSpan(score, index, int(window[first, STARTS]), int(window[last, ENDS]))
     return [found[number] for number in range(len(split.questions))]
 
 
-def texts_of(found: Sequence[Found], questions: Sequence[ContextQuestion], threshold: float = -math.inf) -> list[str]:
+def texts_of(
+    found: Sequence[BestSpan], questions: Sequence[ContextQuestion], threshold: float = -math.inf
+) -> list[str]:
     """Return the text of each question's best span, empty if its score is not above the threshold."""
     return [
         one.context[at.start : at.end] if at.score > threshold else "" for one, at in zip(questions, found, strict=True)

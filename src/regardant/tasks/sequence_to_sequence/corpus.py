@@ -37,7 +37,7 @@ class Corpus:
         return len(self.train)
 
 
-class Batches:
+class SequencePairBatches:
     """The training batches of every epoch. Pairs longer than the model are left out, and counted."""
 
     def __init__(self, pairs: EncodedPairs, *, batch_tokens: int, max_length: int, seed: int) -> None:

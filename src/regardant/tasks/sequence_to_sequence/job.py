@@ -14,7 +14,7 @@ from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import VALIDATION_SHARE, TaskJob
 from regardant.tasks.observation import PROBED, SAMPLES, entropy_of_heads
 from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
-from regardant.tasks.sequence_to_sequence.corpus import Batches, Corpus
+from regardant.tasks.sequence_to_sequence.corpus import Corpus, SequencePairBatches
 
 DECODING_COST = 3.0
 """Cost of validating a token, with its greedy decoding, in training tokens: 2.6 on Multi30k and two cores."""
@@ -31,9 +31,11 @@ class SequenceToSequenceJob(TaskJob):
 
     def __init__(self, config: TextAnswerConfig, corpus: Corpus, model: SequenceToSequenceModel) -> None:
         max_length, seed, batch_tokens = config.model.max_length, config.seed, config.training.batch_tokens
-        batches = Batches(corpus.train, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
+        batches = SequencePairBatches(corpus.train, batch_tokens=batch_tokens, max_length=max_length, seed=seed)
         validation_tokens = min(VALIDATION_TOKENS, 2 * batch_tokens)
-        self.validation = Batches(corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed)
+        self.validation = SequencePairBatches(
+            corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed
+        )
         if "bracket_f1" in config.evaluation.metrics:
             require_trees(corpus.references)  # at once, and not after the first hundreds of updates
         self.corpus = corpus

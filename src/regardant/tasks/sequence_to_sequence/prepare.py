@@ -124,8 +124,8 @@ def describe_model(config: SequenceToSequenceConfig) -> str:
 def describe_training(training: TrainingConfig) -> str:
     """Return one line for people."""
     schedule = training.schedule.model_dump(exclude={"kind"})
-    told = ", ".join(f"{name} {value:g}" for name, value in schedule.items())
-    return f"batches of {training.batch_tokens:,} tokens, {training.schedule.kind} schedule ({told})"
+    schedule_fields = ", ".join(f"{name} {value:g}" for name, value in schedule.items())
+    return f"batches of {training.batch_tokens:,} tokens, {training.schedule.kind} schedule ({schedule_fields})"
 
 
 def vocab_size_for(num_words: int) -> int:

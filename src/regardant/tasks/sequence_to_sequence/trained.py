@@ -12,7 +12,7 @@ from regardant.data.batching import EncodedPairs
 from regardant.errors import DataError, RunError
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.arguments import require_new_names
-from regardant.tasks.base import Example, Prediction, Trained, View
+from regardant.tasks.base import Example, ItemView, Prediction, Trained
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.inspection import examples_of
 from regardant.tasks.measures import SENTENCES, Measures, measure, require_one_file
@@ -72,7 +72,7 @@ class TrainedGenerator(Trained):
         return self.inspect(item, target=target, **options)
 
     @property
-    def views(self) -> Mapping[str, View]:
+    def views(self) -> Mapping[str, ItemView]:
         return {"beam search": self._beam_search, "token by token": self._token_by_token}
 
     def _beam_search(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:

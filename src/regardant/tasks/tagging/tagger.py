@@ -20,7 +20,7 @@ from regardant.tasks.base import Prediction
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.data import EncodedItems
-from regardant.tasks.items.job import Answers
+from regardant.tasks.items.job import ScoredBatches
 from regardant.tasks.items.labels import read_labels
 from regardant.tasks.items.trained import TrainedItems, tokens_of
 from regardant.tasks.tagging.job import TaggedBatches
@@ -100,7 +100,7 @@ class Tagger(TrainedItems):
             line += f"; {unread:,} further words are beyond the model's {self.max_length} tokens"
         return [line]
 
-    def _scored(self, split: EncodedItems, answers: Answers) -> dict[str, Any]:
+    def _scored(self, split: EncodedItems, answers: ScoredBatches) -> dict[str, Any]:
         scores = score_tags(answers, self.labels)
         words = sum(int(first_tokens(split.items[number]).sum()) for number in range(len(split)))
         return {**scores.as_dict(), "unread_words": words - scores.words}

@@ -16,7 +16,7 @@ from regardant.models.heads import ElementClassConfig
 from regardant.tasks.base import Log, Task
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER
-from regardant.tasks.items.job import Answers
+from regardant.tasks.items.job import ScoredBatches
 from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
 from regardant.tasks.tagging.job import TaggingJob
@@ -85,6 +85,6 @@ class Tagging(Task):
         return Tagger(config, run, codec, build(config, codec, len(labels)), device)
 
 
-def _metrics(labels: Sequence[str], answers: Answers) -> dict[str, float]:
+def _metrics(labels: Sequence[str], answers: ScoredBatches) -> dict[str, float]:
     scores = score_tags(answers, labels)
     return {"accuracy": scores.accuracy} | ({} if scores.span_f1 is None else {"span_f1": scores.span_f1})

@@ -31,7 +31,7 @@ from regardant.tasks.translation.evaluate.evaluation import (
 from regardant.tasks.translation.evaluate.exchange import exchange_of
 from regardant.tasks.translation.look.alignment import links_of_run
 from regardant.tasks.translation.look.measure_tables import CROSS, TranslatorMeasures
-from regardant.tasks.translation.look.measures import Measured, measure
+from regardant.tasks.translation.look.measures import MeasuredPairs, measure
 from regardant.tasks.translation.look.pictures import lecture_drawing, lecture_page, lecture_pictures
 from regardant.tasks.translation.use.choice import EngineChoice, choose_engine
 from regardant.tasks.translation.use.engines import Engines
@@ -103,16 +103,16 @@ class TrainedTranslator(TrainedGenerator):
         found.save(self.folder / "measures")
         return found
 
-    def _pairs_to_measure(self, data: Sequence[Path]) -> Measured:
+    def _pairs_to_measure(self, data: Sequence[Path]) -> MeasuredPairs:
         if data:
             given = read_test_set(data)
-            return Measured(given.name, given.sources, given.references)
+            return MeasuredPairs(given.name, given.sources, given.references)
         text = self.folder / "data" / "text"
         if not (text / MARKER).is_file():
             raise RunError(f"{self.folder} holds no validation text: give some with --data")
         pairs, gold = Splits.load(text).validation, gold_links(text, "validation")
         links = None if gold is None else [parse_links(line) for line in gold]
-        return Measured("validation", list(pairs["source"]), list(pairs["target"]), links)
+        return MeasuredPairs("validation", list(pairs["source"]), list(pairs["target"]), links)
 
     def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
         """Return the tokens of sources and targets of the validation text."""

@@ -14,7 +14,7 @@ from regardant.models.one_to_one import OneToOneConfig
 from regardant.models.recurrent import RecurrentConfig
 from regardant.tasks.measures import attended
 from regardant.tasks.translation.look.alignment import error_rates, word_attention
-from regardant.tasks.translation.look.measures import Measured, between_words, measure, probes
+from regardant.tasks.translation.look.measures import MeasuredPairs, between_words, measure, probes
 from regardant.tasks.translation.use.translator import Translator
 from tests.models import over_pairs
 
@@ -58,7 +58,7 @@ def translator():
 @pytest.fixture(scope="module")
 def measured(translator):
     """What the Transformer's attention is, with gold links and a treebank."""
-    return measure(translator("transformer"), Measured("a", SOURCES, TARGETS, GOLD), [CHAIN] * 4)
+    return measure(translator("transformer"), MeasuredPairs("a", SOURCES, TARGETS, GOLD), [CHAIN] * 4)
 
 
 KINDS = ["encoder.self_attention", "decoder.self_attention", "decoder.cross_attention"]
@@ -132,7 +132,7 @@ def test_json_holds_all_and_nothing_that_is_no_number(measured, tmp_path):
 
 
 def test_a_recurrent_model_is_measured_where_it_attends(translator):
-    found = measure(translator("recurrent"), Measured("a", SOURCES, TARGETS), [CHAIN] * 4)
+    found = measure(translator("recurrent"), MeasuredPairs("a", SOURCES, TARGETS), [CHAIN] * 4)
     assert list(found.heads) == ["decoder.cross_attention"]
     assert found.importance["decoder.cross_attention"].gradient.shape == (1, 1)
     assert not found.rollout and not found.lens and not found.relations
@@ -146,28 +146,28 @@ def test_a_recurrent_model_is_measured_where_it_attends(translator):
 
 
 def test_a_model_without_self_attention_is_measured_where_it_attends(translator):
-    found = measure(translator("convolution"), Measured("a", SOURCES, TARGETS))
+    found = measure(translator("convolution"), MeasuredPairs("a", SOURCES, TARGETS))
     assert list(found.heads) == ["decoder.cross_attention"] and len(found.lens) == 2 and found.lines()
 
 
 def test_a_model_without_attention_has_nothing_to_measure(translator):
     with pytest.raises(RunError, match="this model has no attention to measure"):
-        measure(translator("one_to_one"), Measured("a", SOURCES, TARGETS))
+        measure(translator("one_to_one"), MeasuredPairs("a", SOURCES, TARGETS))
 
 
 def test_pairs_that_do_not_fit_are_left_out_with_their_links(translator):
     sources, targets = ["the " * 40, *SOURCES[:2]], ["le", *TARGETS[:2]]
     model = translator("transformer")
-    found = measure(model, Measured("a", sources, targets, [{(0, 0)}, *GOLD[:2]]))
+    found = measure(model, MeasuredPairs("a", sources, targets, [{(0, 0)}, *GOLD[:2]]))
     assert found.sentences == 2
     assert found.alignment == error_rates(word_attention(model, SOURCES[:2], TARGETS[:2]), GOLD[:2]).tolist()
     with pytest.raises(DataError, match="a: none of the first pairs fits 16 tokens: give other ones"):
-        measure(model, Measured("a", sources[:1], targets[:1]))
+        measure(model, MeasuredPairs("a", sources[:1], targets[:1]))
 
 
 def test_a_treebank_without_what_can_be_scored_is_one_line(translator):
     with pytest.raises(DataError, match="the treebank has too few sentences that fit the model"):
-        measure(translator("transformer"), Measured("a", SOURCES, TARGETS), [CHAIN])
+        measure(translator("transformer"), MeasuredPairs("a", SOURCES, TARGETS), [CHAIN])
 
 
 def test_attention_between_parsed_words_is_summed_and_averaged_over_their_tokens(translator):

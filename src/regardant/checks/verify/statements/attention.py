@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from regardant.attention import EVERYTHING, AttentionConfig, ScaledDotProduct, ScaledDotProductConfig
 from regardant.attention.additive import Additive
 from regardant.attention.top_k import TopKConfig
-from regardant.checks.verify import attention, cat, counts, layers, retrieval, shapes
+from regardant.checks.verify import attention, counts, layers, retrieval, shapes, worked_example
 from regardant.checks.verify.attention import largest
 from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, WALKTHROUGH, WANG, Claim
 from regardant.checks.verify.layers import matrices, parameters, self_attention
@@ -164,7 +164,7 @@ WORDS = Claim(
     true={},
     verdict="wrong",
     note="Twelve words. Fourteen tokens with the full stop and the end of sentence, as in Bahdanau's figure 3.",
-).shown_by(shapes.agreement)
+).shown_by(shapes.sentence_words)
 
 UNDER_WORDS = Claim(
     "E-19",
@@ -184,7 +184,7 @@ MIXTURE = Claim(
     true={},
     verdict="wrong",
     note="They sum to 1.5 and 2.25: divide by the sum or take a softmax. The formula also has a plus sign twice.",
-).shown_by(retrieval.similarities, "sums", "library, softmax", "students, softmax")
+).shown_by(retrieval.similarities_as_weights, "sums", "library, softmax", "students, softmax")
 
 SOFTMAX = Claim(
     "E-21",
@@ -205,7 +205,7 @@ MOSTLY_ANIMAL = Claim(
     verdict="wrong",
     note="0.2213, 0.1333, 0.2334 and 0.5756. Definiteness is largest and animal third. The numbers sum to 1.16: they "
     "are no percentages.",
-).shown_by(cat.temperatures, "output by size at √4", "sum of that output", "animal is the largest below")
+).shown_by(worked_example.temperatures, "output by size at √4", "sum of that output", "animal is the largest below")
 
 ACTION = Claim(
     "E-23",
@@ -215,7 +215,7 @@ ACTION = Claim(
     true={},
     verdict="wrong",
     note="“sat” gets most attention, but action is third in the output. The queries end in .1 and in .2.",
-).shown_by(cat.action_in_prose, "most attention", "output by size")
+).shown_by(worked_example.action_in_prose, "most attention", "output by size")
 
 HEADS = Claim(
     "E-24",

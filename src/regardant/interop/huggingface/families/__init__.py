@@ -1,9 +1,9 @@
 """Families of models, a module each: tables in both directions (`layouts`)."""
 
 from regardant.interop.huggingface.families import bert, gpt2, llama, marian, roberta, t5, vit
-from regardant.interop.huggingface.layouts import Layout
+from regardant.interop.huggingface.layouts import CheckpointLayout
 
-LAYOUTS: tuple[Layout, ...] = (
+LAYOUTS: tuple[CheckpointLayout, ...] = (
     *bert.LAYOUTS,
     *roberta.LAYOUTS,
     *gpt2.LAYOUTS,

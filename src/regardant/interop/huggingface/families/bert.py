@@ -1,7 +1,7 @@
 """BERT (Devlin et al. 2019, https://arxiv.org/abs/1810.04805) and models of its shape, such as MiniLM."""
 
 from regardant.interop.huggingface.forms import POSITIONS_AND_TYPES, QUERY_KEY_VALUE, WORDS
-from regardant.interop.huggingface.layouts import ACTIVATIONS, Entry, Layout, linear, setting
+from regardant.interop.huggingface.layouts import ACTIVATIONS, CheckpointLayout, Entry, linear, setting
 from regardant.models.encoder_only import EncoderOnlyConfig
 
 OF_TEXTS = {
@@ -67,7 +67,7 @@ REQUIRED = {
 
 IGNORED = ("bert.embeddings.position_ids", "bert.embeddings.token_type_ids", "cls.seq_relationship.*")
 
-MASKED = Layout(
+MASKED = CheckpointLayout(
     model_type="bert",
     architecture="BertForMaskedLM",
     model=EncoderOnlyConfig,
@@ -111,7 +111,7 @@ WITHOUT_HEAD = (
     setting("layer_norm_eps", "model.normalisation.eps", default=1e-12),
 )
 
-CLASSES = Layout(
+CLASSES = CheckpointLayout(
     model_type="bert",
     architecture="BertForSequenceClassification",
     model=EncoderOnlyConfig,
@@ -134,7 +134,7 @@ CLASSES = Layout(
     tokenizer="input.tokenizer",
 )
 
-VECTORS = Layout(
+VECTORS = CheckpointLayout(
     model_type="bert",
     architecture="BertModel",
     model=EncoderOnlyConfig,

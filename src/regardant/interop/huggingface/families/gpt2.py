@@ -1,11 +1,11 @@
 """GPT-2 (Radford et al. 2019, "Language models are unsupervised multitask learners")."""
 
 from regardant.interop.huggingface.forms import SAME, TRANSPOSED, WORDS
-from regardant.interop.huggingface.layouts import ACTIVATIONS, Entry, Layout, linear, setting
+from regardant.interop.huggingface.layouts import ACTIVATIONS, CheckpointLayout, Entry, linear, setting
 from regardant.models.decoder_only import DecoderOnlyConfig
 
 LAYOUTS = (
-    Layout(
+    CheckpointLayout(
         model_type="gpt2",
         architecture="GPT2LMHeadModel",
         model=DecoderOnlyConfig,

@@ -2,14 +2,14 @@
 SwiGLU, shared key heads."""
 
 from regardant.interop.huggingface.forms import ROTARY_QUERY_KEY_VALUE, WORDS
-from regardant.interop.huggingface.layouts import ACTIVATIONS, Computed, Entry, Layout, linear, setting
+from regardant.interop.huggingface.layouts import ACTIVATIONS, CheckpointLayout, Computed, Entry, linear, setting
 from regardant.models.decoder_only import DecoderOnlyConfig
 
 TWO_THIRDS = Computed(read=lambda inner: -(-3 * inner // 2), write=lambda d_ff: 2 * d_ff // 3)
 """Inner width of a gated network: given as such by a checkpoint, two thirds of d_ff in our configuration."""
 
 LAYOUTS = (
-    Layout(
+    CheckpointLayout(
         model_type="llama",
         architecture="LlamaForCausalLM",
         model=DecoderOnlyConfig,

@@ -1,7 +1,7 @@
 """Marian's translators (Junczys-Dowmunt et al. 2018, https://arxiv.org/abs/1804.00344), as OPUS-MT publishes them."""
 
 from regardant.interop.huggingface.forms import KEY_VALUE, QUERY_KEY_VALUE, WORDS, WORDS_OF_ONE_ROW
-from regardant.interop.huggingface.layouts import ACTIVATIONS, Entry, Layout, linear, setting
+from regardant.interop.huggingface.layouts import ACTIVATIONS, CheckpointLayout, Entry, linear, setting
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 
 
@@ -35,7 +35,7 @@ def rest(ours: str, theirs: str) -> tuple[Entry, ...]:
 
 
 LAYOUTS = (
-    Layout(
+    CheckpointLayout(
         model_type="marian",
         architecture="MarianMTModel",
         model=EncoderDecoderConfig,

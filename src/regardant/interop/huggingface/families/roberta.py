@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from regardant.interop.huggingface.families import bert
 from regardant.interop.huggingface.forms import POSITIONS_AND_TYPES, POSITIONS_FROM_2_AND_TYPES, WORDS
-from regardant.interop.huggingface.layouts import Computed, Entry, Layout, linear
+from regardant.interop.huggingface.layouts import CheckpointLayout, Computed, Entry, linear
 
 
 def renamed(entry: Entry) -> Entry:
@@ -26,7 +26,7 @@ TRANSFORM = "head.transform.activation"
 LENGTH = bert.LENGTH._replace(values=Computed(read=lambda rows: rows - 2, write=lambda length: length + 2))
 
 
-def of(layout: Layout, architecture: str, head: tuple[Entry, ...]) -> Layout:
+def of(layout: CheckpointLayout, architecture: str, head: tuple[Entry, ...]) -> CheckpointLayout:
     """Return a layout of BERT as one of RoBERTa."""
     return replace(
         layout,

@@ -1,7 +1,7 @@
 """T5 (Raffel et al. 2020, https://arxiv.org/abs/1910.10683) with one matrix for input and output (version 1.0)."""
 
 from regardant.interop.huggingface.forms import KEY_VALUE, QUERY_KEY_VALUE, TRANSPOSED, WORDS
-from regardant.interop.huggingface.layouts import Computed, Entry, Layout, linear, setting
+from regardant.interop.huggingface.layouts import CheckpointLayout, Computed, Entry, linear, setting
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 
 SCALE = Computed(read=lambda d_model: d_model**-0.5, write=lambda scale: round(scale**-2))
@@ -32,7 +32,7 @@ def positions(stack: str) -> Entry:
 CROSS = "decoder.block.{layer}.layer.1.EncDecAttention"
 
 LAYOUTS = (
-    Layout(
+    CheckpointLayout(
         model_type="t5",
         architecture="T5ForConditionalGeneration",
         model=EncoderDecoderConfig,

@@ -1,13 +1,13 @@
 """The Vision Transformer (Dosovitskiy et al. 2021, https://arxiv.org/abs/2010.11929)."""
 
 from regardant.interop.huggingface.forms import CLASS_TOKEN_AND_POSITIONS, PATCHES, QUERY_KEY_VALUE, SAME
-from regardant.interop.huggingface.layouts import ACTIVATIONS, Entry, Layout, linear, setting
+from regardant.interop.huggingface.layouts import ACTIVATIONS, CheckpointLayout, Entry, linear, setting
 from regardant.models.encoder_only import EncoderOnlyConfig
 
 LAYER = "vit.encoder.layer.{layer}"
 
 LAYOUTS = (
-    Layout(
+    CheckpointLayout(
         model_type="vit",
         architecture="ViTForImageClassification",
         model=EncoderOnlyConfig,

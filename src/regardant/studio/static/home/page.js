@@ -96,12 +96,12 @@ function showRuns(runs) {
 
 // One paper: year, contribution, authors, and the command or the run.
 function entry({ year, authors, link: paper, what, recipe, command: line, run }) {
-  const said = what || recipe;
+  const description = what || recipe;
   return html(
     "li",
     {},
     html("span", { class: "year" }, year),
-    html("p", {}, html("b", {}, `${said[0].toUpperCase()}${said.slice(1)}`), " ", html("a", { href: paper, rel: "noreferrer", class: "paper" }, authors)),
+    html("p", {}, html("b", {}, `${description[0].toUpperCase()}${description.slice(1)}`), " ", html("a", { href: paper, rel: "noreferrer", class: "paper" }, authors)),
     run ? html("p", { class: "links" }, link(lookAt(run), `Look inside ${run}`)) : command(line),
   );
 }

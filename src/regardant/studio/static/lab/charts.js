@@ -37,8 +37,8 @@ export function lineChart(spec) {
     TOP + (above?.height ?? 0),
   );
   const curves = spec.series.map((series, i) => curve(series, i, x, y, spec));
-  const told = above ? above.parts : endNames(spec, x, y);
-  return drawing(width, HEIGHT, spec.label, [...frame(spec, x, y), ...curves, ...marks(spec.marks ?? [], x, y), ...told]);
+  const labels = above ? above.parts : endNames(spec, x, y);
+  return drawing(width, HEIGHT, spec.label, [...frame(spec, x, y), ...curves, ...marks(spec.marks ?? [], x, y), ...labels]);
 }
 
 // The width of a drawing, in pixels.

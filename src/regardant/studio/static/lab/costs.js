@@ -182,7 +182,7 @@ function drawTimes(picture, points) {
   );
 }
 
-function told({ what, d, d_ff }, points) {
+function describe({ what, d, d_ff }, points) {
   if (what === "time here" && !points.length) return "Nothing is measured yet: press Measure here.";
   if (what === "time here") {
     return (
@@ -233,7 +233,7 @@ function open(state, remember) {
     parts.hidden = state.what !== "FLOPs";
     if (state.what === "time here") drawTimes(picture, points);
     else drawCosts(picture, state);
-    answer.textContent = told(state, points);
+    answer.textContent = describe(state, points);
   }
 
   function set(change) {

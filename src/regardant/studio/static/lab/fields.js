@@ -39,10 +39,10 @@ export const oneOf = (options, start = options[0]) => ({
 export const text = (start, most = 4000) => ({ start, read: (given) => given.slice(0, most), write: String });
 
 // readFields returns the state of a URL; writeFields returns the fields of a state that are not at their defaults.
-export function readFields(fields, told) {
+export function readFields(fields, given) {
   const entries = Object.entries(fields);
   return Object.fromEntries(
-    entries.map(([name, field]) => [name, told[name] === null ? structuredClone(field.start) : field.read(told[name])]),
+    entries.map(([name, field]) => [name, given[name] === null ? structuredClone(field.start) : field.read(given[name])]),
   );
 }
 

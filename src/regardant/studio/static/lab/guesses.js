@@ -56,7 +56,7 @@ const GUESSES = {
 // The question of a bench; `show` is called when it is answered or skipped.
 export function guessOf(id, show) {
   const { ask, options, right, because } = GUESSES[id];
-  const told = html("p", { class: "answer", "aria-live": "polite", hidden: "" });
+  const feedback = html("p", { class: "answer", "aria-live": "polite", hidden: "" });
   const buttons = options.map((option, i) => {
     const button = html("button", { type: "button", class: "option" }, option);
     button.addEventListener("click", () => {
@@ -65,8 +65,8 @@ export function guessOf(id, show) {
         one.classList.toggle("is-right", j === right);
         one.classList.toggle("is-wrong", j === i && i !== right);
       });
-      told.replaceChildren(html("b", {}, i === right ? "Right. " : `Not quite: ${options[right][0].toLowerCase()}${options[right].slice(1)}. `), because);
-      told.hidden = false;
+      feedback.replaceChildren(html("b", {}, i === right ? "Right. " : `Not quite: ${options[right][0].toLowerCase()}${options[right].slice(1)}. `), because);
+      feedback.hidden = false;
       skip.hidden = true;
       show();
     });
@@ -77,6 +77,6 @@ export function guessOf(id, show) {
     element.remove();
     show();
   });
-  const element = html("section", { class: "guess", "aria-label": "Guess first" }, html("h3", {}, "Guess first"), html("p", {}, ask), html("div", { class: "bar" }, ...buttons), told, skip);
+  const element = html("section", { class: "guess", "aria-label": "Guess first" }, html("h3", {}, "Guess first"), html("p", {}, ask), html("div", { class: "bar" }, ...buttons), feedback, skip);
   return element;
 }

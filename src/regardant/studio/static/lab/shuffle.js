@@ -63,7 +63,7 @@ function open(state, remember) {
     drawWeights(first, "Weights before", queries, keys, found.before.weights);
     drawWeights(second, "Weights after", queriesAfter, keysAfter, found.after.weights);
     numbers.replaceChildren(outputs(queries, queriesAfter, found));
-    answer.replaceChildren(...told(state, found, now));
+    answer.replaceChildren(...describe(state, found, now));
     writePlaces(now);
   }
 
@@ -138,7 +138,7 @@ function outputs(queries, queriesAfter, { before, after }) {
   return dataTable("Outputs", ["row", "query", "before", "query", "after"], rows);
 }
 
-function told(state, { before, after, itself }, order) {
+function describe(state, { before, after, itself }, order) {
   const same = largestDifference(after.outputs, before.outputs);
   const moved = itself ? largestDifference(after.outputs, permuted(before.outputs, order)) : null;
   const size = (number) =>

@@ -38,13 +38,13 @@ export function softRetrieval(label) {
     picture.show(label, barChart({ label, rows: bars, series: ["similarity", "weight"], most: 1 }), () =>
       numberTable(label, ["", "similarity", "weight"], bars),
     );
-    answer.textContent = told(items, weights, best);
+    answer.textContent = describe(items, weights, best);
     return weights;
   }
   return { element: html("div", { class: "lab" }, answer, numbers, picture.element), draw };
 }
 
-function told(items, weights, best) {
+function describe(items, weights, best) {
   const spread = Math.exp(entropy(weights));
   return `A hard lookup returns ${items[best].name} alone. Attention returns ${(100 * weights[best]).toFixed(1)}% of it and some of all others, as if spread over ${spread.toFixed(2)} of ${items.length}.`;
 }

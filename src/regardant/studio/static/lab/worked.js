@@ -50,7 +50,7 @@ function open(state, remember) {
       top: state.top,
     });
     numbers.replaceChildren(table(state, found, lecture));
-    answer.textContent = told(state, found);
+    answer.textContent = describe(state, found);
     drawWeights(weights, found);
     drawOutput(output, state, found, lecture);
     drawTemperatures(curve, state);
@@ -124,7 +124,7 @@ function open(state, remember) {
 
 const LABELS = { temperature: "temperature", d_k: "d_k", top: "top-k" };
 
-function told(state, { weights, output }) {
+function describe(state, { weights, output }) {
   const divisor = divisorOf(state);
   const how =
     divisor === 0 ? "At temperature 0 this is a hard lookup" : `Scores are divided by ${Number(divisor.toFixed(4))}`;
@@ -142,8 +142,8 @@ function lectureOf(state, known) {
 }
 
 function table(state, found, known) {
-  const said = lectureOf(state, known);
-  const [scores, exponentials, weights] = ["", "exponentials", "weights"].map(said);
+  const lectureNumbers = lectureOf(state, known);
+  const [scores, exponentials, weights] = ["", "exponentials", "weights"].map(lectureNumbers);
   const columns = [
     ["‖k‖", found.lengths, 3],
     ["cos(q, k)", found.cosines, 3],
@@ -177,15 +177,15 @@ function drawWeights(plate, { weights }) {
 }
 
 function drawOutput(plate, state, { output }, known) {
-  const said = lectureOf(state, known)("output");
-  const rows = FEATURES.map((name, i) => [name, output[i], ...(said ? [Number(said[i])] : [])]);
-  const series = ["true", ...(said ? ["as the lecture prints it"] : [])];
+  const lectureNumbers = lectureOf(state, known)("output");
+  const rows = FEATURES.map((name, i) => [name, output[i], ...(lectureNumbers ? [Number(lectureNumbers[i])] : [])]);
+  const series = ["true", ...(lectureNumbers ? ["as the lecture prints it"] : [])];
   const label = "Output: the values, mixed by the weights";
   plate.show(label, barChart({ label, rows, series, most: 1 }), () =>
     dataTable(
       label,
       ["feature", ...series],
-      rows.map(([name, truth]) => [name, truth.toFixed(6), ...(said ? [said[FEATURES.indexOf(name)]] : [])]),
+      rows.map(([name, truth]) => [name, truth.toFixed(6), ...(lectureNumbers ? [lectureNumbers[FEATURES.indexOf(name)]] : [])]),
     ),
   );
 }

@@ -62,7 +62,7 @@ export function beamTree(tree, chosen, changed) {
     for (const part of drawing.querySelectorAll("[data-number]")) {
       part.classList.toggle("on-path", path.includes(Number(part.dataset.number)));
     }
-    readout.replaceChildren(...(number === null ? [invitation(tree)] : told(tree, path)));
+    readout.replaceChildren(...(number === null ? [invitation(tree)] : describe(tree, path)));
   };
   const choose = (number) => {
     changed(number);
@@ -96,7 +96,7 @@ function percentOf(candidates, number) {
   return `${share < 1 ? share.toFixed(1) : Math.round(share)}%`;
 }
 
-function told(tree, path) {
+function describe(tree, path) {
   const last = tree.candidates[path.at(-1)];
   const text = path.map((number) => tree.candidates[number].token).join(" ");
   const numbers = `log-probability ${last.logProbability.toFixed(3)}, divided by ${last.step}^${tree.length_penalty}: score ${last.score.toFixed(3)}`;

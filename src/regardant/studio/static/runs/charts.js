@@ -65,7 +65,7 @@ export function drawChart(element, chart, followed, axis) {
       const few = event === "validation" && events.length < 60;
       return {
         x: events.map(AXES[axis]),
-        y: events.map((told) => told[name] ?? null),
+        y: events.map((entry) => entry[name] ?? null),
         name: [followed.length > 1 ? names[number] : "", called].filter(Boolean).join(", ") || one.run,
         mode: few || followed.length > 1 ? "lines+markers" : "lines",
         marker: { size: 7, symbol: SYMBOLS[number % SYMBOLS.length], maxdisplayed: MARKS },

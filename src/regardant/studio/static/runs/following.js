@@ -10,11 +10,11 @@ export class Following {
 
   async more() {
     const { run, after, file } = this;
-    const told = await ask("/api/events", { query: { run, after, file } });
-    if (told.anew) this.events = [];
-    this.events.push(...told.events);
-    Object.assign(this, { after: told.after, file: told.file });
-    return told.anew || told.events.length > 0;
+    const answer = await ask("/api/events", { query: { run, after, file } });
+    if (answer.anew) this.events = [];
+    this.events.push(...answer.events);
+    Object.assign(this, { after: answer.after, file: answer.file });
+    return answer.anew || answer.events.length > 0;
   }
 
   named(name) {

@@ -29,37 +29,37 @@ export function fiveSteps(page, panel) {
         query: natural(state.query),
         component: natural(state.component),
       };
-      const told = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/steps", { body, signal }));
-      if (told !== null) draw(told);
+      const answer = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/steps", { body, signal }));
+      if (answer !== null) draw(answer);
     } catch (error) {
       complain(error.message);
     }
   }
 
-  function draw(told) {
-    const [queries, keys] = [readable(told.queries), readable(told.keys)];
+  function draw(answer) {
+    const [queries, keys] = [readable(answer.queries), readable(answer.keys)];
     const at = /^\d+(\.\d+)?$/.test(state.time) ? Number(state.time) : null;
     const body = html("div", {});
     const fill = (way) => {
       keep({ words: way });
-      const one = () => flow(told, queries, keys, at, (time) => keep({ time: time.toFixed(2) }));
-      body.replaceChildren(way === WAYS[1] ? whole(told, queries, keys) : one());
+      const one = () => flow(answer, queries, keys, at, (time) => keep({ time: time.toFixed(2) }));
+      body.replaceChildren(way === WAYS[1] ? whole(answer, queries, keys) : one());
     };
-    stage.replaceChildren(chooser(told, queries, fill), body, projectionOf(told), anglesOf(told));
+    stage.replaceChildren(chooser(answer, queries, fill), body, projectionOf(answer), anglesOf(answer));
     fill(WAYS.includes(state.words) ? state.words : WAYS[0]);
   }
 
-  function chooser(told, queries, fill) {
-    const here = told.places.find(({ place }) => place === told.place);
+  function chooser(answer, queries, fill) {
+    const here = answer.places.find(({ place }) => place === answer.place);
     const heads = Array.from({ length: here.heads }, (_, i) => String(i + 1));
-    const names = told.places.map(({ name }) => name);
+    const names = answer.places.map(({ name }) => name);
     const places = select(names, here.name, (name) =>
-      show({ attention: told.places[names.indexOf(name)].place, head: "0", query: "0", time: "" }),
+      show({ attention: answer.places[names.indexOf(name)].place, head: "0", query: "0", time: "" }),
     );
-    const head = choice("Head", heads, String(told.head + 1), (_, number) => show({ head: String(number), time: "" }));
+    const head = choice("Head", heads, String(answer.head + 1), (_, number) => show({ head: String(number), time: "" }));
     const ways = choice("Words", WAYS, WAYS.includes(state.words) ? state.words : WAYS[0], fill);
     const words = queries.map((word, i) => {
-      const button = html("button", { type: "button", class: `word${i === told.query ? " is-row" : ""}`, "aria-pressed": i === told.query }, word);
+      const button = html("button", { type: "button", class: `word${i === answer.query ? " is-row" : ""}`, "aria-pressed": i === answer.query }, word);
       button.addEventListener("click", () => show({ query: String(i), time: "" }));
       return button;
     });
@@ -74,9 +74,9 @@ export function fiveSteps(page, panel) {
   }
 
   // The sum of one component of the query, by its largest products.
-  function projectionOf(told) {
-    const projected = told.projected;
-    if (!projected) return html("p", { class: "quiet" }, `${told.mechanism} takes queries that no single matrix projects.`);
+  function projectionOf(answer) {
+    const projected = answer.projected;
+    if (!projected) return html("p", { class: "quiet" }, `${answer.mechanism} takes queries that no single matrix projects.`);
     const { x, weight, bias, component, q, turned } = projected;
     const products = x.map((one, i) => [i, one, weight[i], one * weight[i]]).sort((a, b) => Math.abs(b[3]) - Math.abs(a[3]));
     const rest = products.slice(PRODUCTS).reduce((sum, one) => sum + one[3], 0);
@@ -103,26 +103,26 @@ export function fiveSteps(page, panel) {
   }
 
   // Each product of query and key as two norms and an angle.
-  function anglesOf(told) {
-    if (!told.products) return "";
+  function anglesOf(answer) {
+    if (!answer.products) return "";
     const cells = (...numbers) => numbers.map((one) => html("td", {}, one.toFixed(4)));
-    const rows = readable(told.keys).map((key, i) =>
-      html("tr", {}, html("th", { scope: "row" }, key), ...cells(told.products[i], told.lengths[i], told.cosines[i])),
+    const rows = readable(answer.keys).map((key, i) =>
+      html("tr", {}, html("th", { scope: "row" }, key), ...cells(answer.products[i], answer.lengths[i], answer.cosines[i])),
     );
     const head = html("tr", {}, ...["", "q · k", "|k|", "cos θ"].map((name) => html("th", { scope: "col" }, name)));
     return html(
       "details",
       { class: "table" },
       html("summary", {}, "Length and direction in each score"),
-      html("p", { class: "note" }, `q · k = |q| |k| cos θ, with |q| = ${told.length.toFixed(4)}. ${symmetryOf(told)}`),
+      html("p", { class: "note" }, `q · k = |q| |k| cos θ, with |q| = ${answer.length.toFixed(4)}. ${symmetryOf(answer)}`),
       html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows))),
     );
   }
 
-  function symmetryOf(told) {
-    if (told.asymmetry === null) return "";
-    const share = `${(100 * told.asymmetry).toFixed(1)} %`;
-    return told.asymmetry < 1e-6
+  function symmetryOf(answer) {
+    if (answer.asymmetry === null) return "";
+    const share = `${(100 * answer.asymmetry).toFixed(1)} %`;
+    return answer.asymmetry < 1e-6
       ? "The scores of this head are symmetric: word i scores word j as j scores i."
       : `${share} of this head's scores is antisymmetric: word i scores word j differently than j scores i.`;
   }
@@ -131,10 +131,10 @@ export function fiveSteps(page, panel) {
 }
 
 // All queries of the head: their scores, weights and outputs.
-function whole(told, queries, keys) {
-  if (!told.whole) return html("p", { class: "quiet" }, "This item has too many elements for all numbers at once: look at one word.");
-  const { scores, weights, mixed } = told.whole;
-  const rows = (matrix) => matrix.map((values, i) => ({ name: queries[i], values, marked: i === told.query }));
+function whole(answer, queries, keys) {
+  if (!answer.whole) return html("p", { class: "quiet" }, "This item has too many elements for all numbers at once: look at one word.");
+  const { scores, weights, mixed } = answer.whole;
+  const rows = (matrix) => matrix.map((values, i) => ({ name: queries[i], values, marked: i === answer.query }));
   const parts = [];
   if (scores) parts.push(figure("Scores, scaled and masked", strips(rows(scores), "Scores of all words", { columns: keys, robust: true })));
   parts.push(figure("Weights: each row sums to 1", strips(rows(weights), "Weights of all words", { columns: keys, largest: 1 })));

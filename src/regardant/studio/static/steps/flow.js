@@ -10,14 +10,14 @@ const NOTCHES = 100; // steps of the slider per stage
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 // `at`: number of stages passed, from the URL. `moved` is called with the new number.
-export function flow(told, queries, keys, at, moved) {
-  const stages = stagesOf(told, queries, keys);
-  const most = Math.max(1e-9, ...told.v.flat().map(Math.abs));
-  const mostK = Math.max(1e-9, ...told.k.flat().map(Math.abs), ...told.q.map(Math.abs));
-  const word = queries[told.query];
-  const [query, output] = [vector(told.q, mostK, `query of ${word}`), vector(mixed(told, 0), most, `output for ${word}`)];
-  const x = told.projected ? vector(told.projected.x, 0, `x of ${word}`) : null;
-  const rows = keys.map((key, row) => rowOf(told, key, row, mostK, most));
+export function flow(answer, queries, keys, at, moved) {
+  const stages = stagesOf(answer, queries, keys);
+  const most = Math.max(1e-9, ...answer.v.flat().map(Math.abs));
+  const mostK = Math.max(1e-9, ...answer.k.flat().map(Math.abs), ...answer.q.map(Math.abs));
+  const word = queries[answer.query];
+  const [query, output] = [vector(answer.q, mostK, `query of ${word}`), vector(mixed(answer, 0), most, `output for ${word}`)];
+  const x = answer.projected ? vector(answer.projected.x, 0, `x of ${word}`) : null;
+  const rows = keys.map((key, row) => rowOf(answer, key, row, mostK, most));
   const says = html("p", { class: "stage-says", "aria-live": "polite" });
   const slider = html("input", { type: "range", min: 0, max: stages.length * NOTCHES, "aria-label": "Time" });
   const play = html("button", { type: "button", class: "do" }, "Play");
@@ -50,20 +50,20 @@ export function flow(told, queries, keys, at, moved) {
     rows.forEach((row, i) => {
       const turn = (part_) => Math.min(1, Math.max(0, part_ * rows.length - i)); // one row after the other
       const projected = turn(passed("project"));
-      const scored = told.scores ? turn(passed("score")) : 0;
+      const scored = answer.scores ? turn(passed("score")) : 0;
       row.key.style.opacity = row.value.style.opacity = Math.max(0.08, projected);
-      const score = scored > 0 ? scoreAt(told, i, stage, part) : undefined;
+      const score = scored > 0 ? scoreAt(answer, i, stage, part) : undefined;
       row.score.textContent = scored > 0 ? short(score) : "";
       row.element.classList.toggle("is-masked", scored > 0 && score === null);
       const weighed = passed("weights");
-      row.weight.style.setProperty("--weight", told.weights[i] * weighed);
-      row.percent.textContent = weighed > 0 ? `${(100 * told.weights[i] * weighed).toFixed(1)}%` : "";
+      row.weight.style.setProperty("--weight", answer.weights[i] * weighed);
+      row.percent.textContent = weighed > 0 ? `${(100 * answer.weights[i] * weighed).toFixed(1)}%` : "";
       const share = turn(passed("mix"));
       row.share.style.opacity = share;
       const active = (stage === "score" || stage === "mix" || stage === "project") && part < 1 && Math.floor(part * rows.length) === i;
       row.element.classList.toggle("is-now", active);
     });
-    output.set(mixed(told, passed("mix")));
+    output.set(mixed(answer, passed("mix")));
     output.element.style.opacity = Math.max(0.08, passed("mix") > 0 ? 1 : 0);
     slider.value = Math.round(now * NOTCHES);
     slider.setAttribute("aria-valuetext", `${stages[number].name}, ${Math.round(100 * part)}%`);
@@ -103,14 +103,14 @@ export function flow(told, queries, keys, at, moved) {
   return html("div", { class: "flow" }, html("div", { class: "stage-marks" }, ...marks), controls, says, board);
 }
 
-function rowOf(told, key, row, mostK, most) {
-  const k = vector(told.k[row], mostK, `key of ${key}`).element;
-  const value = vector(told.v[row], most, `value of ${key}`).element;
-  const share = vector(told.v[row].map((one) => one * told.weights[row]), most, `weight × value of ${key}`).element;
+function rowOf(answer, key, row, mostK, most) {
+  const k = vector(answer.k[row], mostK, `key of ${key}`).element;
+  const value = vector(answer.v[row], most, `value of ${key}`).element;
+  const share = vector(answer.v[row].map((one) => one * answer.weights[row]), most, `weight × value of ${key}`).element;
   const score = html("span", { class: "flow-score" });
   const bar = html("span", { class: "bar-of" });
   const percent = html("span", { class: "number" });
-  const weight = html("span", { class: "flow-weight", title: `weight of ${key}: ${told.weights[row]}` }, bar, percent);
+  const weight = html("span", { class: "flow-weight", title: `weight of ${key}: ${answer.weights[row]}` }, bar, percent);
   const of = (name, part) => html("span", { class: `flow-cell of-${name}` }, part);
   const cells = [of("key", k), of("score", score), of("weight", weight), of("value", value), of("share", share)];
   const element = html("div", { class: "flow-row" }, html("span", { class: "flow-word", title: key }, key), ...cells);

@@ -41,17 +41,17 @@ export function masks(page, panel) {
         window: given("window"),
         edges: state.edges,
       };
-      const told = await ask("/api/mask", { body });
-      const parts = Object.entries(told.parts).map(([name, allowed]) => figure(PARTS[name], allowed, told.length, true));
-      const note = told.fully_masked.length
-        ? `All keys are masked for tokens ${told.fully_masked.map((token) => token + 1).join(", ")}: their weights are zeros.`
+      const answer = await ask("/api/mask", { body });
+      const parts = Object.entries(answer.parts).map(([name, allowed]) => figure(PARTS[name], allowed, answer.length, true));
+      const note = answer.fully_masked.length
+        ? `All keys are masked for tokens ${answer.fully_masked.map((token) => token + 1).join(", ")}: their weights are zeros.`
         : "Every token may attend to a key.";
       const together = [
-        figure("All together", told.allowed, told.length, false),
-        figure("Weights of equal scores", told.weights, told.length, false),
+        figure("All together", answer.allowed, answer.length, false),
+        figure("Weights of equal scores", answer.weights, answer.length, false),
       ];
       out.replaceChildren(
-        html("pre", {}, told.code),
+        html("pre", {}, answer.code),
         html("p", { class: "quiet" }, `A row is the token that looks, a column the one looked at, both counted from 1. Filled: may attend. ${note}`),
         html("div", { class: "matrices" }, ...together, ...parts),
       );

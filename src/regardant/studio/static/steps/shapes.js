@@ -12,13 +12,13 @@ const OPEN_AT_FIRST = 2; // levels
 export function shapes(page, panel) {
   const { state, keep, question } = page;
   const stage = panel.appendChild(html("div"));
-  let told = null;
+  let answer = null;
 
   const open = () => new Set(state.open.split(",").filter(Boolean));
   const isOpen = (part, depth, chosen) => (state.open ? chosen.has(part.name || "model") : depth < OPEN_AT_FIRST);
 
   function toggle(part) {
-    const chosen = state.open ? open() : opened(told.tree, 0, new Set());
+    const chosen = state.open ? open() : opened(answer.tree, 0, new Set());
     const name = part.name || "model";
     chosen.has(name) ? chosen.delete(name) : chosen.add(name);
     keep({ open: [...chosen].join(",") || "none" });
@@ -34,7 +34,7 @@ export function shapes(page, panel) {
   function draw(focused = null) {
     const chosen = open();
     const boxes = [];
-    const height = layOut(told.tree, 0, 4, boxes, (part, depth) => isOpen(part, depth, chosen));
+    const height = layOut(answer.tree, 0, 4, boxes, (part, depth) => isOpen(part, depth, chosen));
     const parts = boxes.map((box) => drawBox(box, () => toggle(box.part)));
     const drawing = svg(
       "svg",
@@ -51,7 +51,7 @@ export function shapes(page, panel) {
       keep({ open: state.open === "none" ? "" : "none" });
       draw();
     });
-    const counts = Object.entries(told.elements).map(([name, count]) => `${count} of the ${name}`);
+    const counts = Object.entries(answer.elements).map(([name, count]) => `${count} of the ${name}`);
     const caption = `Elements: ${counts.join(", ")}. [batch, elements, …]: one item is a batch of 1.`;
     stage.replaceChildren(
       html(
@@ -72,8 +72,8 @@ export function shapes(page, panel) {
   async function load() {
     complain();
     try {
-      told = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/shapes", { body: question(), signal }));
-      if (told !== null) draw();
+      answer = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/shapes", { body: question(), signal }));
+      if (answer !== null) draw();
     } catch (error) {
       complain(error.message);
     }

@@ -23,43 +23,43 @@ export function streams(page, panel) {
     complain();
     try {
       const body = { ...question(), place: state.place || null };
-      const told = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/streams", { body, signal }));
-      if (told === null) return;
-      told.tokens = readable(told.tokens);
-      told.sides.forEach((side) => (side.tokens = readable(side.tokens)));
-      draw(told);
+      const answer = await working(stage, `${state.run} reads the item`, (signal) => ask("/api/streams", { body, signal }));
+      if (answer === null) return;
+      answer.tokens = readable(answer.tokens);
+      answer.sides.forEach((side) => (side.tokens = readable(side.tokens)));
+      draw(answer);
     } catch (error) {
       complain(error.message);
     }
   }
 
-  function draw(told, change = {}) {
+  function draw(answer, change = {}) {
     keep(change);
-    const names = Object.keys(told.vectors);
+    const names = Object.keys(answer.vectors);
     const quantity = names.includes(state.quantity) ? state.quantity : names[0];
-    const token = Math.min(natural(state.token), told.tokens.length - 1);
-    const overviews = told.sides.map((side) => overview(side, told.place, (place) => load({ place })));
-    const places = told.sides.flatMap((side) => side.places.map(({ place }) => place));
-    const words = told.tokens.map((word, i) => `${i + 1}: ${word}`);
-    const vectors = told.vectors[quantity];
-    const shown = vectors.map((values, i) => ({ name: told.tokens[i], values: values.slice(0, WIDEST), marked: i === token }));
-    const label = `${readablePlace(told.place)}: ${quantity.replaceAll("_", " ")}`;
-    const picture = strips(shown, label, { robust: true, choose: (row) => draw(told, { token: String(row) }), chosen: token });
+    const token = Math.min(natural(state.token), answer.tokens.length - 1);
+    const overviews = answer.sides.map((side) => overview(side, answer.place, (place) => load({ place })));
+    const places = answer.sides.flatMap((side) => side.places.map(({ place }) => place));
+    const words = answer.tokens.map((word, i) => `${i + 1}: ${word}`);
+    const vectors = answer.vectors[quantity];
+    const shown = vectors.map((values, i) => ({ name: answer.tokens[i], values: values.slice(0, WIDEST), marked: i === token }));
+    const label = `${readablePlace(answer.place)}: ${quantity.replaceAll("_", " ")}`;
+    const picture = strips(shown, label, { robust: true, choose: (row) => draw(answer, { token: String(row) }), chosen: token });
     const size = vectors[0].length;
     const wide = size > WIDEST ? `the first ${WIDEST} of its ${size} numbers` : `its ${size} numbers`;
     const about = `One row per element, one cell for each of ${wide}. Click an element to see a histogram of its numbers.`;
     const counted = names
-      .filter((name) => name === quantity || "before" in told.vectors)
-      .map((name) => histogram(told.vectors[name][token], `${name}: ${told.tokens[token]}`));
+      .filter((name) => name === quantity || "before" in answer.vectors)
+      .map((name) => histogram(answer.vectors[name][token], `${name}: ${answer.tokens[token]}`));
     stage.replaceChildren(
       html("p", { class: "quiet" }, ABOUT),
       ...overviews.map(figure),
       html(
         "div",
         { class: "asking" },
-        field("Place", select(places, told.place, (place) => load({ place }), readablePlace)),
-        field("Element", select(words, words[token], (word) => draw(told, { token: String(words.indexOf(word)) }))),
-        html("div", { class: "field" }, html("span", {}, "Quantity"), choice("Quantity", names.map((name) => name.replaceAll("_", " ")), quantity.replaceAll("_", " "), (_, i) => draw(told, { quantity: names[i] }))),
+        field("Place", select(places, answer.place, (place) => load({ place }), readablePlace)),
+        field("Element", select(words, words[token], (word) => draw(answer, { token: String(words.indexOf(word)) }))),
+        html("div", { class: "field" }, html("span", {}, "Quantity"), choice("Quantity", names.map((name) => name.replaceAll("_", " ")), quantity.replaceAll("_", " "), (_, i) => draw(answer, { quantity: names[i] }))),
       ),
       html("p", { class: "quiet" }, about),
       figure(picture),
@@ -106,11 +106,11 @@ function histogram(values, label) {
   });
   const foot = (x, anchor, text) =>
     svg("text", { x, y: HEIGHT - FOOT / 2, "text-anchor": anchor, class: "row-word small" }, text);
-  const told = `${label} · mean ${short(mean)}, deviation ${short(deviation)}`;
+  const caption = `${label} · mean ${short(mean)}, deviation ${short(deviation)}`;
   return svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": told },
-    svg("text", { x: 0, y: FOOT / 2, class: "row-word" }, told),
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": caption },
+    svg("text", { x: 0, y: FOOT / 2, class: "row-word" }, caption),
     ...bars,
     foot(0, "start", short(least)),
     foot(WIDTH, "end", short(most)),

@@ -14,7 +14,7 @@ const BARS = Math.min(420, document.documentElement.clientWidth - NAMES - 110); 
 
 export function writing(page, panel) {
   const { state, keep, question } = page;
-  let told = null;
+  let answer = null;
   let playing = null;
   const slider = html("input", { type: "range", min: 0, "aria-label": "Token" });
   const stage = html("div");
@@ -27,33 +27,33 @@ export function writing(page, panel) {
   }
 
   function start() {
-    if (Number(slider.value) >= told.steps.length - 1) slider.value = 0;
+    if (Number(slider.value) >= answer.steps.length - 1) slider.value = 0;
     show();
     play.textContent = "Pause";
     playing = setInterval(() => {
       if (!panel.isConnected || !panel.contains(slider)) return stop();
       slider.value = Number(slider.value) + 1;
       show();
-      if (Number(slider.value) >= told.steps.length - 1) stop();
+      if (Number(slider.value) >= answer.steps.length - 1) stop();
     }, EVERY);
   }
 
   function show() {
     keep({ at: slider.value });
     const at = Number(slider.value);
-    const step = told.steps[at];
-    const read = [told.start, ...told.steps.slice(0, at).map(({ token }) => token)];
+    const step = answer.steps[at];
+    const read = [answer.start, ...answer.steps.slice(0, at).map(({ token }) => token)];
     const words = read.flatMap((token, i) => [html("span", { class: i === at ? "token-now" : "" }, token), " "]);
-    const drawing = barsOf(step, told.forced);
-    const how = told.forced
+    const drawing = barsOf(step, answer.forced);
+    const how = answer.forced
       ? `The translation goes on with “${step.token}”: probability ${percent(step.probability)}, the ${ordinal(step.rank)} likeliest. It is read next, whatever the model would have written.`
       : `“${step.token}” is the likeliest that may be written, ${percent(step.probability)}: it is written, and read next.`;
     const perplexity = Math.exp(
-      -told.steps.slice(0, at + 1).reduce((sum, one) => sum + Math.log(one.probability), 0) / (at + 1),
+      -answer.steps.slice(0, at + 1).reduce((sum, one) => sum + Math.log(one.probability), 0) / (at + 1),
     );
     const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" }, drawing);
     stage.replaceChildren(
-      html("p", { class: "sentence", dir: "auto" }, ...told.read.flatMap((token) => [html("span", {}, token), " "])),
+      html("p", { class: "sentence", dir: "auto" }, ...answer.read.flatMap((token) => [html("span", {}, token), " "])),
       html("p", { class: "sentence", dir: "auto" }, ...words, html("mark", { class: "next" }, step.token)),
       html("p", { class: "quiet", "aria-live": "polite" }, `${how} Perplexity so far ${perplexity.toFixed(2)}.`),
       figure,
@@ -75,9 +75,9 @@ export function writing(page, panel) {
       const body = { ...asked, view: "token by token", target: way === WAYS[0] ? null : asked.target };
       const found = await working(stage, `${state.run} writes`, (signal) => ask("/api/view", { body, signal }));
       if (found === null || !panel.contains(stage)) return; // another tab is open now
-      told = inWords(found);
-      slider.max = told.steps.length - 1;
-      slider.value = Math.min(Number(state.at) || 0, told.steps.length - 1);
+      answer = inWords(found);
+      slider.max = answer.steps.length - 1;
+      slider.value = Math.min(Number(state.at) || 0, answer.steps.length - 1);
       const ways = choice("How", WAYS, way, (name) => load(name));
       panel.replaceChildren(html("div", { class: "bar" }, ways, play, slider), stage);
       show();
@@ -99,11 +99,11 @@ export function writing(page, panel) {
 }
 
 // The steps with display names of tokens.
-function inWords(told) {
-  const texts = readable(told.steps.map(({ token }) => token));
+function inWords(answer) {
+  const texts = readable(answer.steps.map(({ token }) => token));
   const plain = (token) => token.replace(/^▁(?=.)/, "");
-  const steps = told.steps.map((step, i) => ({ ...step, token: texts[i], raw: step.token, likeliest: step.likeliest.map(([token, share]) => [plain(token), share, token]) }));
-  return { ...told, steps, read: readable(told.read) };
+  const steps = answer.steps.map((step, i) => ({ ...step, token: texts[i], raw: step.token, likeliest: step.likeliest.map(([token, share]) => [plain(token), share, token]) }));
+  return { ...answer, steps, read: readable(answer.read) };
 }
 
 function barsOf(step, forced) {

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.errors import RunError
-from regardant.evaluation.comparison import Compared, Signatures, compare_translations
+from regardant.evaluation.comparison import ComparedTranslation, Signatures, compare_translations
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.tasks.training_history import (
     TrainingHistory,
@@ -16,7 +16,7 @@ from regardant.tasks.training_history import (
 )
 from regardant.tasks.translation.evaluate.evaluation import Evaluated, read_evaluated
 
-Sets = Mapping[str, Evaluated]
+KeptEvaluations = Mapping[str, Evaluated]
 """Kept evaluations of a run by name of the test set."""
 
 CURVES = ("loss", "bleu")
@@ -35,14 +35,14 @@ class SharedSet:
 
 
 @dataclass(frozen=True)
-class ComparedRun:
+class ComparedTranslator:
     """A run of a comparison."""
 
     folder: Path
     name: str
     """Shortest end of the folder's path that differs from those of the others."""
     training: TrainingHistory
-    tests: dict[str, Compared]
+    tests: dict[str, ComparedTranslation]
     """Comparisons by name of the shared set."""
 
 
@@ -50,7 +50,7 @@ class ComparedRun:
 class Comparison:
     """Runs, each compared with the first."""
 
-    runs: list[ComparedRun]
+    runs: list[ComparedTranslator]
     sets: list[SharedSet]
 
     def as_dict(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def compare_runs(plans: Mapping[Path, Mapping[str, Any]], metrics: TranslationMe
     evaluated = {folder: _evaluated(folder) for folder in plans}
     trainings = [read_history(folder, plan, CURVES) for folder, plan in plans.items()]
     names = names_from_where_paths_part(list(plans))
-    tests: list[dict[str, Compared]] = [{} for _ in names]
+    tests: list[dict[str, ComparedTranslation]] = [{} for _ in names]
     sets = []
     for name in shared_sets(evaluated):
         kept = [one[name] for one in evaluated.values()]
@@ -94,11 +94,11 @@ def compare_runs(plans: Mapping[Path, Mapping[str, Any]], metrics: TranslationMe
             of_run[name] = scores
         decoding = {run: _decoding(one) for run, one in zip(names, kept, strict=True)}
         sets.append(SharedSet(name, len(kept[0].sources), signatures, decoding))
-    runs = [ComparedRun(*parts) for parts in zip(plans, names, trainings, tests, strict=True)]
+    runs = [ComparedTranslator(*parts) for parts in zip(plans, names, trainings, tests, strict=True)]
     return Comparison(runs, sets)
 
 
-def shared_sets(evaluated: Mapping[Path, Sets]) -> list[str]:
+def shared_sets(evaluated: Mapping[Path, KeptEvaluations]) -> list[str]:
     """Return the names of the test sets that all runs were evaluated on.
 
     Raises RunError if there is none, or if sets of one name differ; the message names the runs and the files.
@@ -119,7 +119,7 @@ def shared_sets(evaluated: Mapping[Path, Sets]) -> list[str]:
     return common
 
 
-def _differing(evaluated: Mapping[Path, Sets], name: str) -> dict[Path, str]:
+def _differing(evaluated: Mapping[Path, KeptEvaluations], name: str) -> dict[Path, str]:
     """Return the runs whose set of that name differs from the first run's, with the file that differs."""
     first, *others = evaluated
     expected, found = evaluated[first][name], {}
@@ -132,7 +132,7 @@ def _differing(evaluated: Mapping[Path, Sets], name: str) -> dict[Path, str]:
     return found
 
 
-def _evaluated(folder: Path) -> Sets:
+def _evaluated(folder: Path) -> KeptEvaluations:
     kept = read_evaluated(folder)
     require_current(folder, list(kept))
     return kept

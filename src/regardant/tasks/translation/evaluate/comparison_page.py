@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regardant.evaluation.comparison import Compared
+from regardant.evaluation.comparison import ComparedTranslation
 from regardant.pictures import (
     Chapter,
     Curve,
@@ -93,7 +93,7 @@ def _table(comparison: Comparison, tested: SharedSet) -> Table:
     )
 
 
-def _scores(scores: Compared) -> list[str]:
+def _scores(scores: ComparedTranslation) -> list[str]:
     cells = [f"{scores.bleu:.2f}", f"{scores.chrf:.2f}"]
     if (against := scores.against_first) is None:
         cells += [NOTHING] * 3

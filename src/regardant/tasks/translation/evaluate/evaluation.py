@@ -171,8 +171,8 @@ def _read_kept(path: Path) -> Evaluated:
     except (OSError, ValueError) as error:
         raise RunError(f"what was kept as {path} cannot be read ({error}): {anew}") from error
     if len({len(one) for one in lines.values()}) > 1:
-        told = ", ".join(f"{len(one):,} in .{suffix}" for suffix, one in lines.items())
-        raise RunError(f"what was kept as {path} does not have a line a sentence ({told}): {anew}")
+        line_counts = ", ".join(f"{len(one):,} in .{suffix}" for suffix, one in lines.items())
+        raise RunError(f"what was kept as {path} does not have a line a sentence ({line_counts}): {anew}")
     return Evaluated(lines["src"], lines["ref"], lines["hyp"], scores)
 
 

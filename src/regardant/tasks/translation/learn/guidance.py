@@ -56,9 +56,11 @@ class Guidance:
         self.config, self.corpus = config, corpus
         attentions = attention_places(model).get("decoder.cross_attention", [])
         if not -len(attentions) <= config.layer < len(attentions):
-            told = f"has {len(attentions)} layers of it: choose one of them" if attentions else "has none: leave it out"
+            problem = (
+                f"has {len(attentions)} layers of it: choose one of them" if attentions else "has none: leave it out"
+            )
             raise ConfigError(
-                f"alignment_guidance.layer {config.layer} is of the cross-attention, and the model {told}"
+                f"alignment_guidance.layer {config.layer} is of the cross-attention, and the model {problem}"
             )
         self.place = attentions[config.layer]
         ((site, _),) = choose(model, f"{self.place}.weights")

@@ -21,7 +21,7 @@ AT_ONCE = 2048
 
 
 class PairsBuffer:
-    """Encoded pairs of a buffer. Those longer than the model are left out. Implements `tasks.streaming.Buffer`."""
+    """Encoded pairs of a buffer. Those longer than the model are left out. Implements `tasks.streaming.RowBuffer`."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from regardant.config import Config
 from regardant.data.gold_alignments import LINKS_FOLDER
 from regardant.data.parallel import PairsConfig, Splits
 from regardant.errors import DataError
-from regardant.evaluation.alignment import Link, Span, parse_links
+from regardant.evaluation.alignment import CharacterSpan, Link, parse_links
 from regardant.tasks.translation.look.alignment import spans_of_words
 from regardant.training.checkpoints import write_atomically
 
@@ -24,7 +24,7 @@ class TrainingLinks:
 
     lines: list[str]
     """`0-0 1-2`, source first."""
-    spans: Callable[[str], list[Span]]
+    spans: Callable[[str], list[CharacterSpan]]
     """Function that returns the spans of the words that the links count."""
 
     def of(self, index: int) -> set[Link]:
@@ -44,12 +44,12 @@ def read_links(data: Config, splits: Splits, text: Path) -> TrainingLinks:
     return TrainingLinks(path.read_text(encoding="utf-8").split("\n")[:-1], spans)
 
 
-def spans_between_white_space(text: str) -> list[Span]:
+def spans_between_white_space(text: str) -> list[CharacterSpan]:
     """Return the spans of an aligner's words, which are divided by white space."""
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
-def _checked(data: PairsConfig, splits: Splits, spans: Callable[[str], list[Span]]) -> Iterator[str]:
+def _checked(data: PairsConfig, splits: Splits, spans: Callable[[str], list[CharacterSpan]]) -> Iterator[str]:
     for (source, target), line in zip(_pairs(splits), data.training_links(_pairs(splits)), strict=True):
         sizes = len(spans(source)), len(spans(target))
         for link in parse_links(line):

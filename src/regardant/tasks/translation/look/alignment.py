@@ -20,8 +20,8 @@ from regardant.data.tokenizers import Tokenizer
 from regardant.data.words import words
 from regardant.evaluation.alignment import (
     NO_WORD,
+    CharacterSpan,
     Link,
-    Span,
     alignment_error_rate,
     choose_threshold,
     extract_links,
@@ -132,14 +132,14 @@ def _between_words(weights: NDArray[Any], translator: Translator, source: str, t
     )
 
 
-def words_of_tokens(tokenizer: Tokenizer, text: str, spans: Sequence[Span] | None = None) -> list[int]:
+def words_of_tokens(tokenizer: Tokenizer, text: str, spans: Sequence[CharacterSpan] | None = None) -> list[int]:
     """Return the number of each token's word, NO_WORD for EOS. `spans` of words replace those of `data.words`."""
     # Gold links count the words of the given text. Normalised, an unknown word would be the three words < unk >.
     spans = spans_of_words(text) if spans is None else spans
     return [*word_of_token(tokenizer.locate(text)[1], spans), NO_WORD]
 
 
-def spans_of_words(text: str) -> list[Span]:
+def spans_of_words(text: str) -> list[CharacterSpan]:
     """Return the spans of the words of `data.words`."""
     return [(word.start, word.end) for word in words(text)]
 

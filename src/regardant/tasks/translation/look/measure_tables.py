@@ -20,7 +20,7 @@ LEAST_COUNT = 20
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ExplanationAgreement:
     """Agreement of attention with two other explanations on the order of source tokens: Kendall's tau, mean over target
     tokens."""
 
@@ -40,7 +40,7 @@ class TranslatorMeasures(Measures):
     """Measures of any model and those that only a translator has."""
 
     explained: int = 0
-    explanations: list[Agreement] = field(default_factory=list)
+    explanations: list[ExplanationAgreement] = field(default_factory=list)
     gradient_and_ablation: float = math.nan
     """Agreement of gradient x input with leaving one out, with which that of attention is to be compared."""
     alignment: list[list[list[float]]] = field(default_factory=list)
@@ -94,6 +94,6 @@ def _relations(measures: TranslatorMeasures) -> Iterator[Table]:
     yield Table(caption, heads, rows)
 
 
-def _describe_way(one: Agreement) -> str:
+def _describe_way(one: ExplanationAgreement) -> str:
     head = "mean of heads" if one.head == MEAN else f"head {one.head + 1}"
     return f"layer {one.layer + 1}, {head}{' x rollout of the encoder' if one.rolled else ''}"

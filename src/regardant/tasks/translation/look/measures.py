@@ -26,7 +26,13 @@ from regardant.tasks import measures
 from regardant.tasks.measures import SENTENCES, attended
 from regardant.tasks.probe import Probe
 from regardant.tasks.translation.look.alignment import BATCH, error_rates, word_attention, words_of_tokens
-from regardant.tasks.translation.look.measure_tables import CROSS, ENCODER, MEAN, Agreement, TranslatorMeasures
+from regardant.tasks.translation.look.measure_tables import (
+    CROSS,
+    ENCODER,
+    MEAN,
+    ExplanationAgreement,
+    TranslatorMeasures,
+)
 from regardant.tasks.translation.use.translator import Translator
 
 EXPLAINED = 10
@@ -37,7 +43,7 @@ PARSED = 500
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPairs:
     """Pairs to measure over, with their gold alignments, if known."""
 
     name: str
@@ -47,7 +53,7 @@ class Measured:
 
 
 def measure(
-    translator: Translator, pairs: Measured, treebank: Iterable[ParsedSentence] | None = None
+    translator: Translator, pairs: MeasuredPairs, treebank: Iterable[ParsedSentence] | None = None
 ) -> TranslatorMeasures:
     """Measure a translator over the first pairs that fit the model, and over sentences of a treebank.
 
@@ -72,7 +78,7 @@ def measure(
     return found
 
 
-def _fitting(translator: Translator, pairs: Measured) -> Measured:
+def _fitting(translator: Translator, pairs: MeasuredPairs) -> MeasuredPairs:
     """Return the first pairs that are not blank and that fit the model."""
     first, tokenizers = slice(None, 2 * SENTENCES), translator.tokenizers
     read = tokenizers.source.encode_batch(list(pairs.sources[first]))
@@ -82,10 +88,10 @@ def _fitting(translator: Translator, pairs: Measured) -> Measured:
     if not fits:
         raise DataError(f"{pairs.name}: none of the first pairs fits {translator.max_length} tokens: give other ones")
     gold = None if pairs.gold is None else [pairs.gold[n] for n in fits]
-    return Measured(pairs.name, [pairs.sources[n] for n in fits], [pairs.targets[n] for n in fits], gold)
+    return MeasuredPairs(pairs.name, [pairs.sources[n] for n in fits], [pairs.targets[n] for n in fits], gold)
 
 
-def _explain(translator: Translator, pairs: Measured, found: TranslatorMeasures) -> None:
+def _explain(translator: Translator, pairs: MeasuredPairs, found: TranslatorMeasures) -> None:
     model = translator.model
     embedding = model.representation("source").written
     taus: dict[tuple[int, int, bool], tuple[list[float], list[float]]] = {}
@@ -103,7 +109,7 @@ def _explain(translator: Translator, pairs: Measured, found: TranslatorMeasures)
             of_gradient, of_ablation = taus.setdefault(place, ([], []))
             of_gradient += agreement(weights, explained.gradient)
             of_ablation += agreement(weights, explained.ablation)
-    found.explanations = [Agreement(*place, *map(_mean, both)) for place, both in taus.items()]
+    found.explanations = [ExplanationAgreement(*place, *map(_mean, both)) for place, both in taus.items()]
     found.gradient_and_ablation = _mean(between)
 
 

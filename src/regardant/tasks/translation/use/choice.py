@@ -141,11 +141,13 @@ def _compare(
         )
         if compared[-1].passes:
             break
-    chosen, told = compared[-1], "; ".join(map(str, compared))
+    chosen, comparisons = compared[-1], "; ".join(map(str, compared))
     if chosen.passes:
-        reason = f"beside torch on {len(sources)} validation sentences: {told}"
+        reason = f"beside torch on {len(sources)} validation sentences: {comparisons}"
         return EngineChoice(chosen.name, reason, tuple(compared), origin)
-    reason = f"no other is faster and within {BLEU_LOST} BLEU of it on {len(sources)} validation sentences: {told}"
+    reason = (
+        f"no other is faster and within {BLEU_LOST} BLEU of it on {len(sources)} validation sentences: {comparisons}"
+    )
     return EngineChoice("torch", reason, tuple(compared), origin)
 
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 def local(tensor: Tensor) -> Tensor:
     """Return this process's shard of a sharded tensor, in the same memory. Any other tensor is returned as it is."""
-    share: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return share
+    shard: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return shard
 
 
 def whole(tensor: Tensor) -> Tensor:

@@ -187,7 +187,7 @@ def test_convolutions_are_drawn_and_heads_alone_are_switched_off(visit, runs):
     expect(switches.get_by_role("checkbox")).to_have_count(2)
     expect(page.get_by_role("group", name=re.compile("by position"))).to_have_count(0)
     switches.get_by_label("layer 1, head 2").check()
-    expect(page.get_by_text("Heads switched off: 1 of the heads")).to_be_visible()
+    expect(page.get_by_text("Heads switched off: 1")).to_be_visible()
     expect(page.get_by_role("alert")).to_be_hidden()
 
 

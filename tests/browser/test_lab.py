@@ -108,7 +108,7 @@ def test_every_number_of_the_lectures_is_the_true_one_to_its_digits(lab, bench):
         for name, text in true.items():
             _, printed, shown, verdict = rows[name]
             assert printed.replace("\n", "; ") == text
-            assert verdict == "we agree with the truth" and fits(text, shown), f"{id} {name}: {shown} is not {text}"
+            assert verdict == "agrees with the true value" and fits(text, shown), f"{id} {name}: {shown} is not {text}"
             if not set("±<>") & set(text):
                 assert shown.replace("\n", "; ") == text
 
@@ -197,10 +197,10 @@ def test_every_view_is_drawn_and_kept(lab, scheme, bench, state):
 
 def test_sql_stands_beside_attention(lab):
     page = lab(bench="retrieval", view="Students").page
-    expect(page.get_by_role("table", name="SQL returns 2 of the rows, whole").locator("tbody tr")).to_have_count(2)
+    expect(page.get_by_role("table", name="Complete rows that SQL returns: 2").locator("tbody tr")).to_have_count(2)
     page.get_by_role("textbox", name="SQL, over").fill("SELECT name FROM students WHERE gpa < 3.5")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_role("table", name="SQL returns 1 of the rows, whole").locator("tbody")).to_have_text("Carol")
+    expect(page.get_by_role("table", name="Complete rows that SQL returns: 1").locator("tbody")).to_have_text("Carol")
     expect(page.locator(".answer")).to_contain_text("A hard lookup returns Alice alone")
 
 
@@ -208,8 +208,8 @@ def test_lines_of_the_reader_are_searched_and_stay_text(lab):
     opened = lab(bench="retrieval", view="Your own lines")
     page = opened.page
     markup = "</script><img src=x onerror=alert(1)> zebra"
-    page.get_by_role("textbox", name="one a line").fill(f"{markup}\nsomething else\na third")
-    page.get_by_role("textbox", name="what is looked for").fill("zebra")
+    page.get_by_role("textbox", name="one per line").fill(f"{markup}\nsomething else\na third")
+    page.get_by_role("textbox", name="text to look for").fill("zebra")
     expect(page.locator(".answer")).to_contain_text(f"A hard search returns “{markup}”")
     assert page.locator("main img").count() == 0
     page.get_by_text("As a table").click()
@@ -229,18 +229,18 @@ def test_misspelt_words_find_their_key(lab, query, best, difflib):
 def test_outputs_stay_where_keys_and_values_are_shuffled_together_alone(lab):
     page = lab(bench="shuffle").page
     answer = page.locator(".answer")
-    expect(answer).to_contain_text(re.compile("at most: nothing"))
+    expect(answer).to_contain_text(re.compile("before and after: none"))
     for moved in ("values alone", "keys alone"):
         page.get_by_role("radio", name=moved).check()
-        expect(answer).not_to_contain_text("at most: nothing")
+        expect(answer).not_to_contain_text("before and after: none")
     page.get_by_role("radio", name="words of self-attention").check()
-    expect(answer).to_contain_text(re.compile("at most: [1-9].* moved likewise: nothing"))
+    expect(answer).to_contain_text(re.compile("before and after: [1-9].* moved likewise: none"))
     page.get_by_role("radio", name="values alone").check()
     page.get_by_role("button", name="As it was").click()
-    expect(answer).to_contain_text("at most: nothing")
+    expect(answer).to_contain_text("before and after: none")
     page.get_by_role("button", name="1: was 1").press("ArrowRight")
     expect(page.get_by_role("button", name="2: was 1")).to_be_focused()
-    expect(answer).not_to_contain_text("at most: nothing")
+    expect(answer).not_to_contain_text("before and after: none")
 
 
 def test_presets_reach_gpt_3_and_points_are_measured(lab):

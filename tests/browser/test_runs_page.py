@@ -49,10 +49,10 @@ def test_a_run_with_a_comma_in_its_name_is_shown(visit, runs):
 def test_too_many_runs_are_refused_until_one_is_taken_away(visit, runs):
     opened = visit("/runs", runs="\n".join(runs))
     page = opened.page
-    expect(verdict_of(page)).to_contain_text("These runs were not compared: runs: at most 8 of them")
+    expect(verdict_of(page)).to_contain_text("These runs were not compared: runs: at most 8 entries")
     page.get_by_label(f"Show {runs[-1]}").uncheck()
     expect(verdict_of(page).get_by_text(re.compile("settings differ between"))).to_have_count(7)
-    expect(page.get_by_text("at most 8 of them")).to_have_count(0)
+    expect(page.get_by_text("at most 8 entries")).to_have_count(0)
     expect(page.get_by_role("alert")).to_be_hidden()
     opened.complaints[:] = [one for one in opened.complaints if "422" not in one]
 

@@ -121,7 +121,7 @@ def test_a_sentence_is_translated_and_looked_at(visit, trained):
     expect(page.get_by_role("tab", name="One head")).to_have_attribute("aria-selected", "true")
     expect(page.locator("h3").first).to_have_text("Cross-attention, layer 1, head 1")
     page.get_by_role("radio", name="Cross-attention, layer 1, head 2").click()
-    page.get_by_role("group", name="Words to look from").get_by_role("button").nth(1).click()
+    page.get_by_role("group", name="Query words").get_by_role("button").nth(1).click()
     page.get_by_role("radio", name="Lines").check()
     told = state_of(page)
     assert (told["kind"], told["layer"], told["head"], told["form"], told["word"]) == (
@@ -162,7 +162,7 @@ def test_heads_are_switched_off(visit, trained):
     group = page.get_by_role("group", name="Cross-attention", exact=True)
     for head in (0, 1):
         group.get_by_label(f"layer 1, head {head + 1}").check()
-        expect(page.get_by_text(f"Heads switched off: {head + 1} of the heads")).to_be_visible()
+        expect(page.get_by_text(f"Heads switched off: {head + 1}")).to_be_visible()
     expect(page.locator(".translation")).to_have_text(expected)
     opened.screenshot("studio-heads-off")
     assert state_of(page)["off"] == f"{CROSS}:0,{CROSS}:1"
@@ -182,7 +182,7 @@ def test_the_beam_tree_and_the_alignment(visit, trained):
     saved(page, page.get_by_role("button", name="Save this picture"))
     page.get_by_role("tab", name="Alignment").click()
     expect(page.locator(".figure > svg")).to_be_visible()
-    page.get_by_role("group", name="Words to look from").get_by_role("button").first.click()
+    page.get_by_role("group", name="Words of the answer").get_by_role("button").first.click()
     expect(page.locator("p[aria-live]")).to_contain_text("comes from")
     opened.screenshot("studio-alignment")
 
@@ -207,13 +207,13 @@ def test_the_five_steps(visit):
     page = opened.page
     for name in ("1. Project", "2. Score", "3. Scale and mask", "4. Softmax", "5. Mix"):
         expect(page.get_by_role("button", name=name)).to_be_visible()
-    page.get_by_text("How one number of the query is computed").click()
+    page.get_by_text("How one component of the query is computed").click()
     opened.screenshot("studio-five-steps")
     page.get_by_role("combobox", name="Attention").select_option("Cross-attention, layer 1")
     page.get_by_role("button", name="3. Scale and mask").click()
     expect(page.get_by_text("No key is masked for this query.")).to_be_visible()
     page.get_by_role("radio", name="2", exact=True).check()
-    page.get_by_role("group", name="Word that asks").get_by_role("button").nth(3).click()
+    page.get_by_role("group", name="Query word").get_by_role("button").nth(3).click()
     expect(page.get_by_role("radio", name="2", exact=True)).to_be_checked()
     expect(page).to_have_url(re.compile("query=3"))
     told = state_of(page)
@@ -262,7 +262,7 @@ def test_two_heads_are_compared(visit):
 def test_words_never_seen_are_noted_and_known_ones_are_offered(visit):
     page = visit("/look", text="The Zyzzyva.").page
     expect(page.get_by_role("note")).to_contain_text("“Zyzzyva” is not in the training text")
-    page.get_by_text("Words it knows").click()
+    page.get_by_text("Known words").click()
     page.get_by_label("Words that begin with").fill("judg")
     page.get_by_role("group", name="Words, scrolls").get_by_role("button", name="judge", exact=True).click()
     expect(page.get_by_label("Text", exact=True)).to_have_value("The Zyzzyva. judge")
@@ -306,9 +306,9 @@ def test_writing_token_by_token(visit):
     page.get_by_label("Its translation").fill("Le vieux juge voit le petit chat.")
     page.get_by_role("button", name="Show").click()
     page.get_by_role("radio", name="With the given translation").check()
-    expect(page.get_by_text("The translation goes on with “Le”")).to_be_visible()
+    expect(page.get_by_text("The next token of the translation is “Le”")).to_be_visible()
     page.get_by_label("Token", exact=True).press("ArrowRight")
-    expect(page.get_by_text("The translation goes on with “vieux”")).to_be_visible()
+    expect(page.get_by_text("The next token of the translation is “vieux”")).to_be_visible()
 
 
 @pytest.mark.parametrize("status", [200, 422])
@@ -335,7 +335,7 @@ def test_an_answer_that_comes_late_leaves_the_tab_that_is_open_now(visit, status
 def test_what_passes_the_layers(visit):
     opened = visit("/steps", tab="Through the layers", text=TEXT, target="Le vieux juge voit le petit chat.")
     page = opened.page
-    written = page.get_by_role("img", name="Target: length of vectors")
+    written = page.get_by_role("img", name="Target: norm of vectors")
     expect(written).to_be_visible()
     written.locator("g.choosable", has_text="layer 1, norm after feed-forward").click()
     place = page.get_by_role("combobox", name="Place")
@@ -365,14 +365,14 @@ def test_masks_are_put_together(visit):
     page = opened.page
     expect(page.get_by_text("causal()", exact=True)).to_be_visible()
     page.get_by_label("Window: tokens to each side").fill("2")
-    page.get_by_label("of them padding").fill("3")
+    page.get_by_label("Padding tokens").fill("3")
     expect(page.get_by_text("window(10, 2)")).to_be_visible()
     expect(page.get_by_text("padding(torch.arange(10)")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("Mask: .*"))).to_have_count(5)
     opened.screenshot("studio-masks")
     page.get_by_label("Custom pairs (from-to)").fill("0-99")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("'0-99' is outside of 10 tokens: count from 1 to 10")
+    expect(page.get_by_role("alert")).to_contain_text("'0-99' is out of range for 10 tokens: use 1 to 10")
     opened.complaints[:] = [one for one in opened.complaints if "422" not in one]
 
 

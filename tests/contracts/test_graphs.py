@@ -152,7 +152,10 @@ NO_ORDER = "mixes elements by their order, and a node has none: choose attention
             for kind in ("linear", "performer", "window", "strided", "sparse")
         ),
         *(
-            (transformer(positions=config()), "nodes have no order that .* positions could tell: set model.positions=")
+            (
+                transformer(positions=config()),
+                "nodes have no order that .* positions could encode: set model.positions=",
+            )
             for kind, config in PositionsConfig.kinds().items()
             if kind not in ("none", "one_hot")
         ),
@@ -167,7 +170,7 @@ def test_a_model_that_goes_by_the_order_is_refused_in_one_line(config, told):
 @pytest.mark.parametrize("pooling", ["first", "last"])
 def test_a_head_that_reads_a_node_for_its_place_is_refused(pooling):
     codec = GraphModalityConfig().fit([few_edges()])
-    with pytest.raises(ValueError, match=f"^pooling {pooling} reads an element for its place, and a node has none: "):
+    with pytest.raises(ValueError, match=f"^pooling {pooling} reads an element by its position, and a node has none: "):
         transformer().build(
             codec.representation(), lambda d_model: SequenceClassConfig(pooling=pooling).build(d_model, CLASSES)
         )

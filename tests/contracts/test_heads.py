@@ -113,7 +113,7 @@ HEADS = {
 
 REFUSED = {
     **{
-        (model, head): "stands before all elements"
+        (model, head): "no other element at the class token"
         for model in ("recurrent, one direction",)
         for head in HEADS
         if HEADS[head].config.build(16, 3).reads_class_token
@@ -127,7 +127,7 @@ REFUSED = {
         ("bag", head): "mixes nothing into the last element"
         for head in ("sequence class, last", "forecast of a horizon")
     },
-    ("recurrent, one direction", "sequence class, first"): "stands before other elements",
+    ("recurrent, one direction", "sequence class, first"): "no other element at the first element",
     ("bag", "sequence class, first"): "mixes nothing into the first element",
     **{(model, "match"): "use a dual encoder" for model in MODELS},
     **{("dual encoder", head): "use head match" for head in HEADS},

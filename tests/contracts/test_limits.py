@@ -39,7 +39,7 @@ def test_a_long_line_to_evaluate_on_is_refused(told, trained, tmp_path):
     (tmp_path / "x.en").write_text("a\n" + "b " * 500_000 + "\n", encoding="utf-8")
     (tmp_path / "x.fr").write_text("a\nb\n", encoding="utf-8")
     (line,) = told("evaluate", trained().folder, "--data", "x.en", "--data", "x.fr")
-    assert "line 2 has 1,000,000 characters" in line and "divide the line" in line
+    assert "line 2 has 1,000,000 characters" in line and "split the line" in line
 
 
 def test_lines_with_carriage_returns_alone_are_refused(told, trained):
@@ -61,7 +61,7 @@ def test_a_closed_stdin_is_one_line(trained, monkeypatch, capsys, verb):
         cli.main()
     assert stopped.value.code == 2
     assert capsys.readouterr().err == (
-        "regardant: stdin is closed, and nothing else was given to read: give a text, or a file by < FILE\n"
+        "regardant: stdin is closed, and no text was given: give a text, or redirect a file with < FILE\n"
     )
 
 

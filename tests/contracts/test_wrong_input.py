@@ -96,7 +96,7 @@ RECIPES = {
     ),
     "a split size for a set that is given": (
         sets("data.test={source: a.en, target: a.fr}"),
-        ["test_size is for splitting off", "leave out one of them"],
+        ["test_size splits pairs off", "leave out one of them"],
     ),
     "a vocabulary below the bytes": (
         sets("tokenizer={kind: bpe, vocab_size: 100}"),
@@ -264,7 +264,7 @@ def test_a_bad_line_of_stdin_is_said_and_answered(answer, folder):
     [
         ({"x.en": b"a\nb\n", "x.fr": b"c\n"}, ["x.en has 2 lines", "x.fr has 1"]),
         ({"x.en": b"", "x.fr": b""}, ["no pair to evaluate on"]),
-        ({"x.en": b"a\n\xff\n", "x.fr": b"c\nd\n"}, ["x.en line 2 is not valid UTF-8", "mend the line"]),
+        ({"x.en": b"a\n\xff\n", "x.fr": b"c\nd\n"}, ["x.en line 2 is not valid UTF-8", "correct the line"]),
         ({"x.en": b"a\n", "y.fr": None}, ["no file y.fr"]),
         ({"x.en": b"a\n"}, ["x.en is no table", "give a second --data"]),
         ({"x.en": b"a\n", "x.fr": b"b\n", "x.de": b"c\n"}, ["--data was given 3 times"]),
@@ -302,10 +302,10 @@ def test_other_text_that_cannot_be_evaluated_on_is_named(told, folder, tmp_path,
         (["--length-penalty", "1000"], ["length_penalty", "less than or equal to 10"]),
         (["--no-repeat-ngram-size", "-1"], ["--no-repeat-ngram-size", "greater than or equal to 0"]),
         (["--prefix", "le " * 80], ["a forced prefix has 80 tokens", "shorten it"]),
-        (["--prefix", "le xyzzy"], ["the prefix 'le xyzzy' has words or signs that the vocabulary lacks"]),
+        (["--prefix", "le xyzzy"], ["the prefix 'le xyzzy' has words or characters that the vocabulary lacks"]),
         (["--beam-size", "1000000000000"], ["beam_size: given 1000000000000; must be less than or equal to 1000"]),
         (["--nbest", "1" + "0" * 22], ["must be less than or equal to 1000"]),
-        (["--score", "/dev/zero"], ["/dev/zero line 1 is longer than 4,194,304 bytes", "divided in lines"]),
+        (["--score", "/dev/zero"], ["/dev/zero line 1 is longer than 4,194,304 bytes", "divide the text into lines"]),
         (["--score", "none.fr"], ["--score", "none.fr", "does not exist"]),
         (["--score", "two.fr"], ["1 sources and 2 targets", "give as many of each"]),
         (["--score", "two.fr", "--nbest", "2"], ["--score", "leave out all other options"]),
@@ -331,11 +331,14 @@ def test_a_sentence_to_score_that_is_longer_than_the_model_is_named(told, folder
         (["run", "--host", "0.0.0.0"], ["an API key is needed", "set REGARDANT_API_KEY, give --api-key-file"]),
         (["run", "--host", "no host"], ["'no host' is no address of this machine", "give another"]),
         (["run", "--api-key-file", "none"], ["--api-key-file none cannot be read", "give a file with the key"]),
-        (["run", "--api-key-file", "a.en"], ["the API key in a.en has", "give at least 16 letters and digits"]),
+        (["run", "--api-key-file", "a.en"], ["the API key in a.en has", "give at least 16, printable ASCII"]),
         (["run", "--tls-cert", "a.en"], ["--tls-cert and --tls-key need each other"]),
         (["run", "--tls-cert", "a.en", "--tls-key", "a.fr"], ["--tls-cert a.en and --tls-key a.fr cannot be used"]),
         (["run", "--engine", "torchh"], ["there is no engine torchh", "did you mean torch?"]),
-        (["run", "--max-queue", "8"], ["--max-queue 8 is less than --max-batch 32", "raise it, or lower --max-batch"]),
+        (
+            ["run", "--max-queue", "8"],
+            ["--max-queue 8 is less than --max-batch 32", "raise --max-queue, or lower --max-batch"],
+        ),
         (["run", "--max-batch", "0"], ["--max-batch", "greater than or equal to 1"]),
         (["run", "run"], ["run and run are both named run", "rename one of the folders"]),
     ],
@@ -422,11 +425,11 @@ def test_a_checkpoint_of_another_version_is_refused_by_what_it_lacks(answer, tol
     state = torch.load(path, weights_only=True)
     torch.save({name: part for name, part in state.items() if name != "waiting"}, path)
     line = told(*command, "training.max_updates=4")[0]
-    assert "is of another version (no waiting): train anew in another --out" in line
+    assert "was written by another version (no waiting): train anew in another --out" in line
     del state["cursor"]["validated_at"]
     torch.save(state, path)
     line = told(*command, "training.max_updates=4")[0]
-    assert "is of another version (its cursor): train anew in another --out" in line
+    assert "was written by another version (its cursor differs): train anew in another --out" in line
 
 
 def test_a_place_that_cannot_hold_a_run_is_refused_and_left_alone(told, workshop):

@@ -264,7 +264,7 @@ def test_compare_writes_its_page_where_it_is_told_to(regardant, evaluated_runs, 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["wide"], "{0} alone makes no comparison: give two runs or more"),
+        (["wide"], "{0} is a single run: give two runs or more"),
         (["wide", "narrow", "wide/../wide"], "{2} was given twice: give each run once"),
         (["wide", "widde"], "there is no run {1}; did you mean wide?"),
         (["wide", "elsewhere"], "test sets differ from those of {0} ({1} in evaluation/test.src)"),
@@ -389,7 +389,7 @@ def test_a_prefix_that_is_not_utf_8_is_read_with_replacement_characters(regardan
     said = regardant("translate", tiny_run, "--prefix", "le caf\udce9", "the cat")
     first, *_, last = said.err.splitlines()
     assert said.code == 2 and first == "'le caf\ufffd': not valid UTF-8, read with replacement characters"
-    assert "the prefix 'le caf\ufffd' has words or signs that the vocabulary lacks" in last
+    assert "the prefix 'le caf\ufffd' has words or characters that the vocabulary lacks" in last
 
 
 def test_options_of_the_search_are_obeyed(regardant, tiny_run):
@@ -433,7 +433,7 @@ def test_scoring_takes_no_engine(regardant, tiny_run, tmp_path):
     (tmp_path / "given.fr").write_text("le chat\n", encoding="utf-8")
     said = regardant("translate", tiny_run, "--score", tmp_path / "given.fr", "--engine", "ctranslate2", "the cat")
     assert (said.code, said.out) == (2, "")
-    assert "leave out all other options but --json" in said.err
+    assert "leave out all other options but --input, --output and --json" in said.err
 
 
 def test_a_pipe_that_is_closed_early_ends_the_program_quietly(tiny_run):
@@ -511,7 +511,7 @@ def test_samples_stand_between_dashes_and_options_are_obeyed(regardant, trained_
     [
         (["--top-p", "1.5"], "regardant: generation: top_p: given 1.5; must be less than or equal to 1"),
         (["\xff"], "regardant: the prompt holds"),
-        ([""], "regardant: there is nothing to go on with: give a prompt"),
+        ([""], "regardant: the prompt is empty: give a prompt"),
     ],
 )
 def test_what_cannot_be_gone_on_with_is_one_line(regardant, trained_on_text, options, told):
@@ -587,4 +587,4 @@ def test_demo_trains_evaluates_translates_and_draws(regardant, configure, tmp_pa
     assert page.is_file()
     assert said.lines[0].startswith("test: BLEU ")
     assert re.fullmatch(r"trained in \d+ s, scored in \d+ s", said.lines[-2])
-    assert said.lines[-1] == f"open {page} in a browser to see where each word comes from"
+    assert said.lines[-1] == f"open {page} in a browser to see the attention of each word"

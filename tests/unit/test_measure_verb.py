@@ -19,7 +19,7 @@ def test_measure_prints_tables_and_keeps_them(regardant, own_run, treebank):
     said = regardant("measure", own_run, "--treebank", treebank)
     assert said.code == 0, said.err
     assert said.lines[0] == "validation: 8 pairs"
-    assert any(line.startswith("Cross-attention: where each head looks") for line in said.lines)
+    assert any(line.startswith("Cross-attention: where each head attends") for line in said.lines)
     assert any(line.startswith("nsubj") for line in said.lines)
     assert said.err == f"kept in {own_run / 'measures'}\n"
     assert (own_run / "measures" / "validation.txt").read_text(encoding="utf-8") == said.out
@@ -42,7 +42,7 @@ def test_measure_says_in_one_line_what_it_cannot_do(regardant, own_run, tmp_path
     (tmp_path / "bad.conllu").write_text("no treebank\n", encoding="utf-8")
     for arguments, message in (
         (["--data", "a.txt"], "--data a.txt is no table"),
-        (["--treebank", tmp_path / "bad.conllu"], f"{tmp_path / 'bad.conllu'} line 1 has 1 columns between tabs"),
+        (["--treebank", tmp_path / "bad.conllu"], f"{tmp_path / 'bad.conllu'} line 1 has 1 tab-separated columns"),
         (["--treebank", tmp_path / "none.conllu"], f"there is no file {tmp_path / 'none.conllu'}"),
     ):
         said = regardant("measure", own_run, *arguments)
@@ -64,5 +64,5 @@ def test_measure_tells_gradients_of_the_run_s_own_data_alone(regardant, own_run,
     said = regardant("measure", own_run, "--gradients", "--data", tmp_path / "a.tsv")
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "regardant: --gradients are those of the run's own validation data: leave out --data and --treebank\n"
+        "regardant: --gradients reads the run's own validation data alone: leave out --data and --treebank\n"
     )

@@ -62,7 +62,7 @@ def test_the_best_score_is_that_of_the_best_validation(tiny_run, tmp_path):
 def test_a_run_without_weights_says_so(tiny_run, tmp_path):
     shutil.copy(tiny_run / "run.yaml", tmp_path)
     text = " ".join(Text(shown(run.load(tmp_path))).text)
-    assert "not validated yet" in text and "it has no weights yet" in text
+    assert "not validated yet" in text and "not possible yet" in text
 
 
 def test_translations_stand_below_each_other_and_are_escaped(opened):

@@ -44,7 +44,7 @@ def test_new_tells_what_it_wrote_and_what_comes_next(regardant, tmp_path, monkey
 @pytest.mark.parametrize(
     ("part", "name", "message"),
     [
-        ("tension", "mine", "no template adds 'tension': give one of attention"),
+        ("tension", "mine", "there is no template for 'tension': give one of attention"),
         (
             "attention",
             "my-attention",
@@ -131,7 +131,7 @@ def test_try_trains_both_from_every_seed_compares_them_and_resumes(written):
     module.write_text(module.read_text(encoding="utf-8").replace("10.0", "5.0"), encoding="utf-8")
     changed = program(written, "try", "my_attention.py", "--seeds", 1, "--minutes", 0.1)
     assert "run 1 of 2" not in changed.stderr and "run 2 of 2: my_attention, seed 1" in changed.stderr
-    assert "1 seed cannot tell that from chance: give more --seeds" in changed.stdout
+    assert "1 seed cannot tell the difference from chance: give more --seeds" in changed.stdout
     assert (runs / "version-2" / "trial.html").is_file()
     other = program(written, "try", "my_attention.py", "--minutes", 0.2)
     assert other.returncode == 2 and "was begun with --minutes 0.1: give the same, or another --out" in other.stderr

@@ -140,7 +140,7 @@ SIZES = {"d_model": 40_000_000, "d_ff": 10**9}
 def test_a_record_that_asks_for_a_huge_model_is_refused_before_memory_is_taken(own_run, name):
     change_record(own_run, lambda content: content["config"]["model"].update({name: SIZES[name]}))
     start = time.monotonic()
-    with pytest.raises(OutOfMemory, match=r"does not fit into memory: is its run.yaml what training wrote"):
+    with pytest.raises(OutOfMemory, match=r"does not fit into memory: restore its run.yaml"):
         regardant.load(own_run).translate(["a cat ."])
     assert time.monotonic() - start < 10
 
@@ -345,7 +345,7 @@ def test_what_a_run_was_begun_with_and_is_no_more_is_told_in_one_line(own_run, c
 
 def test_text_that_is_not_what_a_run_began_with_is_refused(own_run, configure):
     change_record(own_run, lambda content: content["fingerprints"].update(train="0" * 64))
-    with pytest.raises(RunError, match=r"the text is not what .* was begun with: restore it, or give another --out"):
+    with pytest.raises(RunError, match=r"the data is not what .* was begun with: restore it, or give another --out"):
         run.train(configure("training.max_updates=25"), own_run, silent)
 
 
@@ -381,7 +381,7 @@ def test_planning_takes_over_what_training_would(configure, tiny_run, tmp_path):
     ],
 )
 def test_another_translator_than_the_earlier_run_s_is_refused(configure, tiny_run, tmp_path, override, told):
-    with pytest.raises(ConfigError, match=rf"training\.from .* is of another kind \(.*{told}.*: leave that out"):
+    with pytest.raises(ConfigError, match=rf"training\.from .* has other settings \(.*{told}.*: leave these out"):
         run.train(going_on(configure, tiny_run, override), tmp_path / "child", silent)
     assert not (tmp_path / "child").exists()
 
@@ -502,7 +502,7 @@ def test_training_on_other_text_goes_on_from_an_earlier_run(trained_on_text, tin
     loaded = run.load(tmp_path / "r")
     assert (loaded.config.model.d_model, loaded.config.model.dropout) == (32, 0.1)
     assert loaded.evaluate()["validation"]["loss"] < 1.1 * earlier.evaluate()["validation"]["loss"]
-    with pytest.raises(ConfigError, match=r"is of another kind \(model\.d_model was 32, is 64\): leave that out"):
+    with pytest.raises(ConfigError, match=r"has other settings \(model\.d_model was 32, is 64\): leave these out"):
         run.train(tiny_text_config(more[0], "model={d_model: 64}"), tmp_path / "other", silent)
 
 

@@ -220,7 +220,7 @@ def test_points_of_a_resumed_sweep_have_the_updates_that_were_measured_first(tmp
 
 def test_minutes_that_leave_no_updates_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(scaling, "LEAST_UPDATES", 10**9)
-    with pytest.raises(ConfigError, match=r"--minutes 0.3 leaves [0-9]+ updates to a training"):
+    with pytest.raises(ConfigError, match=r"--minutes 0.3 leaves [0-9]+ updates per training"):
         scaling.scale(small, tmp_path, "size", 0.3, lambda line: None)
 
 

@@ -41,7 +41,7 @@ def test_the_picture_shows_each_share_and_json_has_all(regardant, of_text, tmp_p
 def test_trace_says_in_one_line_what_it_cannot_do(regardant, of_text, tiny_run, trained_on_text, tmp_path):
     recurrent = trained_on_text("model={kind: recurrent, embedding_size: 8, hidden_size: 8}").folder
     for run, arguments, message in (
-        (of_text, [CLEAN, "the dog"], "the texts have 12 and 7 tokens: give two of as many tokens"),
+        (of_text, [CLEAN, "the dog"], "the texts have 12 and 7 tokens: give two of equal length"),
         (of_text, [CLEAN, CLEAN], "both texts make the answer equally likely: give two that differ in it"),
         (of_text, [CLEAN, " "], "the text is blank: give a text to look at"),
         (
@@ -49,7 +49,7 @@ def test_trace_says_in_one_line_what_it_cannot_do(regardant, of_text, tiny_run, 
             [CLEAN, CORRUPTED, "--out", "a.gif"],
             "a.gif is none of .svg, .png, .pdf, .json: give the file a name",
         ),
-        (tiny_run, [CLEAN, CORRUPTED], f"{tiny_run} is a run of translation, and a language model alone is traced"),
+        (tiny_run, [CLEAN, CORRUPTED], f"{tiny_run} is a run of translation, and only a language model can be traced"),
         (recurrent, [CLEAN, CORRUPTED], "RecurrentLanguageModel has no residual stream that leads to its head"),
     ):
         said = regardant("trace", run, *arguments)

@@ -28,7 +28,7 @@ def begin(work: Work, shards: Sequence[Shard], weights: str) -> list[Numbered]:
         files.invalidate_cache()
         if not files.exists(f"{path}/{MANIFEST}"):
             if files.exists(path) and _holds_files(files.ls(path, detail=False)):
-                raise ConfigError(f"--out {work.out} holds something else than answers: give a new folder")
+                raise ConfigError(f"--out {work.out} holds files that are not answers: give a new folder")
             write_whole(f"{work.out}/{MANIFEST}", lambda sink: sink.write(json.dumps(asked, indent=2).encode()))
         elif changed := differences(json.loads(files.cat_file(f"{path}/{MANIFEST}")), asked):
             raise ConfigError(f"--out {work.out} holds the answers of other work ({'; '.join(changed)}): give another")

@@ -39,7 +39,7 @@ def program(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     plugins: Annotated[
         list[str] | None,
-        typer.Option("--plugin", metavar="MODULE", help="Import a module of yours that adds parts; may be repeated."),
+        typer.Option("--plugin", metavar="MODULE", help="Import a Python module as a plugin; may be repeated."),
     ] = None,
 ) -> None:
     """Train, inspect and ship attention models on your own data."""
@@ -70,7 +70,7 @@ def main() -> None:
 
         if not ran_out_of_memory(error):
             raise
-        log("regardant: memory ran out: take a smaller beam, batch or model; what was saved is kept")
+        log("regardant: memory ran out: use a smaller beam, batch or model; saved files are kept")
         sys.exit(2)
     except BrokenPipeError:  # `regardant recipes | head -1`
         give_up_stdout()
@@ -80,5 +80,5 @@ def main() -> None:
             log("regardant: stdout is closed: redirect it to a file, or to /dev/null")
             sys.exit(2)
         give_up_stdout()
-        log(f"regardant: the system refused: {error}; mend that and give the same command again")
+        log(f"regardant: the system reported: {error}; fix this and run the same command again")
         sys.exit(2)

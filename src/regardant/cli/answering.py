@@ -29,8 +29,8 @@ ScoredFile = Annotated[
         metavar="FILE",
         exists=True,
         dir_okay=False,
-        help="Translate nothing: print the log-probability, in nats, of each line of FILE as the translation of the "
-        "same line.",
+        help="Do not translate: print the log-probability, in nats, of each line of FILE as the translation of the "
+        "same line of the input.",
     ),
 ]
 
@@ -43,7 +43,7 @@ def predict(
         typer.Argument(
             metavar="ITEM",
             help="Texts; paths of files (image, sound, series) or of folders of such files; or JSON objects with a "
-            "question and its context. Without any: --input or stdin.",
+            "question and its context. [default: --input or stdin]",
         ),
     ] = None,
     source: Input = None,
@@ -55,8 +55,9 @@ def predict(
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the answer to each item. A class, a translation, a continuation, as the run has learned: one answer a
-    line, an empty one for a blank item. In a folder, each answer follows the path of its file and a tab.
+    """Predict the answer to each item. The task of the run decides what an answer is: a label, a translation, a
+    continuation. Prints one answer per line, an empty line for a blank item; for the files of a folder, the path, a tab
+    and the answer.
 
     Examples:
         regardant predict runs/sst2 "A moving film."
@@ -98,17 +99,17 @@ def predict(
 def translate(
     run: RunFolder,
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Without any: --input or stdin.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. [default: --input or stdin]")
     ] = None,
     source: Input = None,
     output: Output = None,
     beam_size: BeamSize = None,
     length_penalty: Penalty = None,
     nbest: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Translations a line, best first, between tabs.")
+        int | None, typer.Option(min=1, metavar="N", help="Translations per sentence, best first, separated by tabs.")
     ] = None,
     no_repeat_ngram_size: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Never write the same N tokens in a row twice; 0: no limit.")
+        int | None, typer.Option(min=0, metavar="N", help="Never repeat an n-gram of N tokens; 0: no limit.")
     ] = None,
     prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="Text that every translation begins with.")] = None,
     engine: Engine = "auto",
@@ -121,8 +122,8 @@ def translate(
     address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
-    """Translate sentences. One line of output for each line of input, an empty line for a blank one. Options default
-    to the settings of the recipe.
+    """Translate sentences. Prints one line for each line of input, an empty line for a blank one. Options default to
+    the settings of the recipe.
 
     Examples:
         regardant translate runs/demo "The cat sees the dog."
@@ -143,7 +144,7 @@ def translate(
     _require_one_source(text, source)
     given = with_scores or prefix is not None or engine != "auto" or any(one is not None for one in options.values())
     if score is not None and given:
-        raise ConfigError("--score writes no translations: leave out all other options but --json")
+        raise ConfigError("--score does not translate: leave out all other options but --input, --output and --json")
     loaded = load(run)
     prefix = None if prefix is None else as_text(prefix)
     _note_files(text)
@@ -161,13 +162,13 @@ def translate(
 def encode(
     run: RunFolder,
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Texts. Without any: --input or stdin, one a line.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="Texts. [default: --input or stdin, one per line]")
     ] = None,
     source: Input = None,
     search: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Print the texts that are most similar to this one.")
     ] = None,
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="Texts that a search prints at most.")] = 5,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of texts that --search prints.")] = 5,
     data: Data = None,
     out: Out = None,
     column: Column = "text",
@@ -175,8 +176,8 @@ def encode(
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:
-    """Encode texts as vectors of length 1. One line of numbers for each text; blank lines are left out. With --search,
-    the texts that are nearest to a query: the cosine, a tab and the text.
+    """Encode texts as vectors of length 1. Prints one line of numbers per text; blank lines are left out. With
+    --search, prints the texts nearest to a query: cosine, tab and text.
 
     Examples:
         regardant encode runs/minilm "A small cat."
@@ -215,21 +216,29 @@ def encode(
 @app.command()
 def generate(
     run: RunFolder,
-    prompt: Annotated[str | None, typer.Argument(metavar="PROMPT", help="[default: a line feed]")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="Tokens to write.")] = None,
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="PROMPT", help="Text to continue. [default: a line feed]")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of tokens to generate.")
+    ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(min=0, metavar="T", help="1: as the model predicts; 0: the likeliest token."),
+        typer.Option(
+            min=0, metavar="T", help="Sampling temperature. 1: the model's probabilities; 0: the likeliest token."
+        ),
     ] = None,
-    top_k: Annotated[int | None, typer.Option(min=1, metavar="K", help="Draw from the K likeliest tokens.")] = None,
+    top_k: Annotated[int | None, typer.Option(min=1, metavar="K", help="Sample from the K likeliest tokens.")] = None,
     top_p: Annotated[
-        float | None, typer.Option(metavar="P", help="Draw from the fewest tokens whose probabilities sum to P.")
+        float | None, typer.Option(metavar="P", help="Sample from the fewest tokens whose probabilities reach P.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random numbers.")] = 0,
-    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Texts to write, between lines of dashes.")] = 1,
+    samples: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of texts to generate, separated by lines of dashes.")
+    ] = 1,
 ) -> None:
-    """Continue a text with a language model. Tokens are printed as they are drawn. Options default to the settings of
-    the recipe.
+    """Continue a text with a language model. Prints tokens as they are sampled. Options default to the settings of the
+    recipe.
 
     Examples:
         regardant generate runs/shakespeare "ROMEO:" --max-tokens 200

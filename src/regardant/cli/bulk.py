@@ -32,13 +32,16 @@ Out = Annotated[
     ),
 ]
 On = Annotated[
-    str, typer.Option(metavar="ENGINE", help="What answers --data: local, this process; or ray, workers on a cluster.")
+    str,
+    typer.Option(
+        metavar="ENGINE", help="Where --data is answered: local (this process) or ray (workers on a cluster)."
+    ),
 ]
 Address = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Cluster of --on ray. Without it, workers are started on this machine."),
 ]
-Column = Annotated[str, typer.Option(metavar="NAME", help="Column of --data; text shards have text alone.")]
+Column = Annotated[str, typer.Option(metavar="NAME", help="Column of --data to read; `text` for .txt shards.")]
 
 
 @app.command()
@@ -78,7 +81,7 @@ def answer_corpus(
     if on not in ("local", "ray"):
         raise ConfigError(f"--on {on}: allowed are local and ray")
     if address is not None and on != "ray":
-        raise ConfigError(f"--address {address} is that of a cluster: give --on ray too")
+        raise ConfigError(f"--address {address} needs --on ray: give both, or leave --address out")
     from regardant.data.addresses import find_shards
 
     shards = find_shards(data if "://" in data else str(Path(data).resolve()))

@@ -8,8 +8,8 @@ import typer
 from regardant.cli.lines import log_on_terminal, print_json
 from regardant.cli.options import AsJson, RunFolder, app
 
-MINE_HELP = """Check scaled dot-product attention of your own: function(q, k, v) of tensors [n, d], [m, d] and [m, e]
-gives [n, e]. It may take mask=, [n, m], True where a query may see a key."""
+MINE_HELP = """Check your own scaled dot-product attention: a function of tensors q [n, d], k [m, d] and v [m, e] that
+returns [n, e]. It may take mask= [n, m], True where a query may attend to a key."""
 
 
 @app.command()
@@ -17,12 +17,14 @@ def verify(
     mine: Annotated[str | None, typer.Option(metavar="MODULE:FUNCTION", help=MINE_HELP)] = None,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write an offline page with all digits and reasons."),
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="Write an offline HTML page with all digits, reasons and sources."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check published claims about attention. Each claim of the lectures with the number that is printed, the true one
-    and the one measured here.
+    """Check published claims about attention. Prints the published, the true and the measured value for each claim of
+    the lectures, and a verdict. The exit code is 1 if a check fails.
 
     Examples:
         regardant verify
@@ -47,9 +49,9 @@ def verify(
 
 @app.command()
 def check(run: RunFolder, as_json: AsJson = False) -> None:
-    """Check that a model computes the same in every way. With a cache and without, alone and in a batch, padded and
-    unpadded, loaded again, exported, in bfloat16, on the validation data of the run. Prints the largest difference of
-    each comparison; the exit code is 1 if one exceeds its bound.
+    """Check that equivalent computations of a model agree. Compares them on the validation data of the run: with a
+    cache and without, alone and in a batch, padded and unpadded, loaded again, exported, in bfloat16. Prints the
+    largest difference of each comparison; the exit code is 1 if one exceeds its bound.
 
     Examples:
         regardant check runs/demo
@@ -75,8 +77,8 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Diagnose a run. Gradients, losses, masks, positions, attention, padding, memory: each finding with its evidence
-    and a cure. The exit code is 0 whatever is found; scripts read --json.
+    """Diagnose a run. Examines gradients, losses, masks, positions, attention, padding and memory, and prints each
+    finding with its evidence and a cure. The exit code is 0 whatever is found; scripts read --json.
 
     Examples:
         regardant doctor runs/mine

@@ -8,7 +8,7 @@ import typer
 from regardant.cli.lines import log, log_on_terminal, print_json
 from regardant.cli.options import AsJson, RunFolder, app
 
-FORMAT_HELP = "hf, for transformers; ctranslate2, of a translator; onnx; or torch, a program of torch.export."
+FORMAT_HELP = "hf (transformers), ctranslate2 (translators only), onnx or torch (torch.export)."
 
 
 @app.command("import")
@@ -19,7 +19,7 @@ def import_model(
     ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder to make.")],
 ) -> None:
-    """Make a run from a model that transformers has saved. BERT, RoBERTa, MiniLM, GPT-2, Llama, Marian, T5 and ViT;
+    """Make a run from a model saved by transformers. Reads BERT, RoBERTa, MiniLM, GPT-2, Llama, Marian, T5 and ViT;
     nothing in the folder is executed.
 
     Examples:
@@ -39,7 +39,7 @@ def export(
         str | None,
         typer.Option(
             metavar="TYPE",
-            help="How weights are stored. ctranslate2: int8 (the default), int16, float16, bfloat16 or float32. onnx: "
+            help="Type of stored weights. ctranslate2: int8 (the default), int16, float16, bfloat16 or float32. onnx: "
             "float32 (the default) or int8. hf and torch: float32.",
         ),
     ] = None,
@@ -48,10 +48,10 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Export the model of a run and compare the two. hf: a folder that transformers opens.
-    ctranslate2: a folder that ctranslate2.Translator opens. onnx: graphs for onnxruntime. torch: a program of
-    torch.export. Each folder has a sample.py that needs no regardant, and a README.md with the comparison: differences,
-    size and speed. Exit code 1: a difference is beyond its bound.
+    """Export the model of a run, and compare the export with the run. hf: a folder for transformers. ctranslate2: a
+    folder for ctranslate2.Translator. onnx: graphs for onnxruntime. torch: a program for torch.export.load. The folder
+    has a sample.py that does not need regardant, and a README.md with the comparison: differences, size and speed. The
+    exit code is 1 if a difference is beyond its bound.
 
     Examples:
         regardant export runs/masked --format hf --out masked-hf

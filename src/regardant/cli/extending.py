@@ -14,7 +14,8 @@ def new(
     part: Annotated[str, typer.Argument(metavar="PART", help="The part to add: attention.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the module and of the kind in recipes.")],
 ) -> None:
-    """Write a plugin with a part of your own. A module that works, and its test: change the formula, then try it.
+    """Write a plugin that adds a part. Writes a working module and its test; change the formula, then run
+    `regardant try`.
 
     Examples:
         regardant new attention my_attention
@@ -34,19 +35,19 @@ def new(
 @app.command("try")
 def try_mechanism(
     module: Annotated[Path, typer.Argument(metavar="FILE", help="The module of your mechanism.")],
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of the baseline, and as many of yours.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of seeds, each with two runs.")] = 3,
     minutes: Annotated[
         float,
-        typer.Option(min=0.05, metavar="M", help="Training of a run of the baseline; yours has as many updates."),
+        typer.Option(min=0.05, metavar="M", help="Minutes to train a baseline run; yours gets as many updates."),
     ] = 1.0,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the runs. [default: runs/try/MODULE]")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try an attention mechanism of your own. Checks all contracts, then trains the demo with it and without it from
-    several seeds and compares the scores. The same command resumes; a changed module is trained again beside the runs
-    of the baseline. The exit code is 1 if a contract is broken.
+    """Try an attention mechanism of your own. Checks all contracts, then trains the demo with the mechanism and without
+    it from several seeds, and compares the scores. Run the same command again to resume. If you change the module, its
+    runs are trained again; those of the baseline are kept. The exit code is 1 if a contract is broken.
 
     Examples:
         regardant try my_attention.py
@@ -65,7 +66,7 @@ def try_mechanism(
     if contracts.broken:
         raise typer.Exit(1)
     trial.places()
-    log(f"about {expected_minutes(seeds, minutes):.0f} minutes; Ctrl-C saves, the same command resumes")
+    log(f"about {expected_minutes(seeds, minutes):.0f} minutes; Ctrl-C saves a checkpoint, the same command resumes")
     try:
         report, page = trial.train(seeds, minutes, log)
     except Interrupted:

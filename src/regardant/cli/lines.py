@@ -75,7 +75,7 @@ def read_arguments(arguments: Iterable[str]) -> Iterator[str]:
 def stdin() -> BinaryIO:
     """Return standard input. Raises DataError where it is closed."""
     if sys.stdin is None:
-        raise DataError("stdin is closed, and nothing else was given to read: give a text, or a file by < FILE")
+        raise DataError("stdin is closed, and no text was given: give a text, or redirect a file with < FILE")
     return sys.stdin.buffer
 
 
@@ -85,7 +85,7 @@ def _lines_of(stream: Any, place: str) -> Iterator[bytes]:
     while line := stream.readline(MOST_BYTES + 1):
         number += 1
         if len(line) > MOST_BYTES:
-            raise DataError(f"{place} line {number:,} is longer than {MOST_BYTES:,} bytes: give text, divided in lines")
+            raise DataError(f"{place} line {number:,} is longer than {MOST_BYTES:,} bytes: divide the text into lines")
         if number == 1 and b"\r" in line[:-1] and not line.endswith(b"\n"):
             raise carriage_returns_alone(place)
         yield line

@@ -9,8 +9,8 @@ from regardant.cli.lines import as_text, log, log_on_terminal, print_json, read_
 from regardant.cli.options import AsJson, RunFolder, app
 from regardant.errors import ConfigError
 
-PAIRS_HELP = """Other pairs than the run's validation set, without gold alignments. As for `evaluate`: a file of
-sentences and one of their translations, or a table. Of a language model: a text."""
+PAIRS_HELP = """Pairs to measure on instead of the run's validation set, without gold alignments. As for `evaluate`: a
+file of sentences and one of their translations, or a table. For a language model: a text."""
 
 
 @app.command()
@@ -21,23 +21,23 @@ def measure(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Sentences of the source language with their dependency trees (.conllu, also .gz): "
-            "which heads follow which relations.",
+            help="Sentences of the source language with their dependency trees (.conllu, also .gz), to measure which "
+            "heads follow which relations.",
         ),
     ] = None,
     gradients: Annotated[
         bool,
         typer.Option(
             "--gradients",
-            help="Measure, in place of heads, whether the gradient of the loss fades with the depth of a layer or with "
-            "the distance to a target; of recurrent models too.",
+            help="Measure gradients instead of heads: whether the gradient of the loss fades with the depth of a layer "
+            "or with the distance to a target. Works for recurrent models too.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what each head of attention does. Where it looks, how much it matters, whether it explains the answer,
-    aligns words or follows grammar; on the first pairs of the validation set, or the first windows of a language
-    model's text. Results are kept in RUN/measures.
+    """Measure what each attention head does. Prints where a head attends, how much it matters, and whether it explains
+    the answer, aligns words or follows grammar, on the first pairs of the validation set or the first windows of a
+    language model's text. Results are kept in RUN/measures.
 
     Examples:
         regardant measure runs/demo
@@ -45,7 +45,7 @@ def measure(
         regardant measure runs/mine --gradients
     """
     if gradients and (data or treebank):
-        raise ConfigError("--gradients are those of the run's own validation data: leave out --data and --treebank")
+        raise ConfigError("--gradients reads the run's own validation data alone: leave out --data and --treebank")
     log_on_terminal(f"measuring {run}")
     from regardant.run import load
 
@@ -64,7 +64,7 @@ def trace(
     clean: Annotated[str, typer.Argument(metavar="CLEAN", help="A text. The answer is its likeliest next token.")],
     corrupted: Annotated[
         str,
-        typer.Argument(metavar="CORRUPTED", help="A text of as many tokens with another answer."),
+        typer.Argument(metavar="CORRUPTED", help="A text of the same number of tokens, with another answer."),
     ],
     out: Annotated[
         Path | None,
@@ -72,8 +72,9 @@ def trace(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Trace which vectors of a language model carry an answer. By activation patching: each layer and position of the
-    corrupted text is given the vector of the clean text, and the table shows how much of the answer comes back.
+    """Trace which vectors of a language model carry an answer. Activation patching replaces the vector at each layer
+    and position of the corrupted text by that of the clean text; the table shows the share of the answer that is
+    restored.
 
     Examples:
         regardant trace runs/shakespeare "ROMEO:" "JULIE:" --out trace.svg
@@ -99,12 +100,15 @@ def tokens(
     run: RunFolder,
     item: Annotated[str, typer.Argument(metavar="ITEM", help="A text, or the path of an image or a recording.")],
     neighbours: Annotated[
-        int, typer.Option(min=0, metavar="N", help="The N tokens whose vectors are nearest to each token's, by cosine.")
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Print the N nearest tokens of each token, by the cosine of their vectors."
+        ),
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """List the elements that a model reads of an item. Pieces of a text or of code, k-mers of DNA, patches of an image,
-    frames of a recording.
+    """List the elements of an item, as the model reads them. They are pieces of a text or of code, k-mers of DNA,
+    patches of an image or frames of a recording.
 
     Examples:
         regardant tokens runs/demo "The cat sat." --neighbours 5

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from regardant.run import Run
 
 PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone."
-ENGINE_HELP = """Program that translates: auto, the fastest one that translates the run's validation text as well as
-torch, compared once; torch; torch-bfloat16, faster on CPUs with bfloat16, less exact; or ctranslate2, to which the
-model is exported once, with int8 weights unless ctranslate2-float32 or another type is given."""
+ENGINE_HELP = """Engine that translates: auto (the fastest one that translates the run's validation text as well as
+torch, compared once), torch, torch-bfloat16 (faster on CPUs with bfloat16, less exact), or ctranslate2 (int8 weights;
+ctranslate2-float32 and others name another type), to which the model is exported once."""
 
 
 def _existing_run(run: Path) -> Path:
@@ -66,6 +66,8 @@ Input = Annotated[
 ]
 Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE instead of stdout, all at the end.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-BeamSize = Annotated[int | None, typer.Option(min=1, metavar="N", help="Hypotheses followed at once; 1 is greedy.")]
+BeamSize = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Hypotheses kept at each step; 1 is greedy search.")
+]
 Penalty = Annotated[float | None, typer.Option(min=0, metavar="ALPHA", help=PENALTY_HELP)]
 Engine = Annotated[str, typer.Option(metavar="NAME", help=ENGINE_HELP)]

@@ -12,29 +12,29 @@ from regardant.cli.options import Engine, app
 @app.command()
 def serve(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders of runs; requests name them by their last part.")
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders; their last part is the name in requests.")
     ],
     host: Annotated[
-        str, typer.Option(metavar="HOST", help="Address to listen on. One that other machines reach needs an API key.")
+        str, typer.Option(metavar="HOST", help="Address to listen on; an API key is needed unless it is loopback.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: any free one.")] = 8000,
     max_batch: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Texts or items that are computed at once, and of one request.")
+        int, typer.Option(min=1, metavar="N", help="Maximum number of texts or items in a batch, and in a request.")
     ] = 32,
     max_wait_ms: Annotated[
-        float, typer.Option(min=0, max=1000, metavar="MS", help="Time that a text waits for others to fill its batch.")
+        float, typer.Option(min=0, max=1000, metavar="MS", help="Maximum time that a text waits for its batch to fill.")
     ] = 5.0,
     max_queue: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Texts of a run that may wait; more are answered by status 429.")
+        int, typer.Option(min=1, metavar="N", help="Texts in a run's queue at most; further ones get status 429.")
     ] = 256,
     max_rate: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Requests a second of one address; more are answered by status 429."),
+        typer.Option(min=1, metavar="N", help="Requests per second from one address; further ones get status 429."),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time of a request; then its status is 504.")
+        float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Timeout of a request, with status 504.")
     ] = 30.0,
-    max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Characters of a text.")] = 4000,
+    max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum characters of a text.")] = 4000,
     engine: Engine = "auto",
     api_key_file: Annotated[
         Path | None,
@@ -46,9 +46,8 @@ def serve(
         bool, typer.Option("--log-bodies", help="Log the bodies of requests, which hold the texts of users.")
     ] = False,
 ) -> None:
-    """Serve runs to other programs over HTTP. Translations, predictions, continuations, scores and attention; requests
-    that arrive together are computed in one batch. SIGTERM or Ctrl-C ends it after accepted work, SIGHUP opens runs
-    again.
+    """Serve runs to other programs over HTTP. Answers requests for translations, predictions, continuations, scores and
+    attention, with dynamic batching. SIGTERM and Ctrl-C end the server after accepted work; SIGHUP reloads the runs.
 
     Examples:
         regardant serve runs/demo

@@ -16,10 +16,8 @@ from regardant.errors import ConfigError
 if TYPE_CHECKING:
     from regardant.tasks.base import TaskConfig
 
-Minutes = Annotated[float, typer.Option(min=0, metavar="N", help="Minutes of the whole sweep.")]
-Out = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="The folder of the sweep. If not given runs/VERB/RECIPE.")
-]
+Minutes = Annotated[float, typer.Option(min=0, metavar="N", help="Minutes for all trainings together.")]
+Out = Annotated[Path | None, typer.Option(metavar="FOLDER", help="The output folder. [default: runs/VERB/NAME]")]
 
 
 @contextmanager
@@ -40,8 +38,9 @@ def tune(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tune a recipe in an order. Learning rate, warm-up, batch, dropout, layers last; weak values stop early. The best
-    settings and the recipe's own train once more with another seed. Run the same command again to resume.
+    """Tune the settings of a recipe. Sweeps learning rate, warm-up, batch, dropout and, last, the number of layers;
+    weak values stop early. The best settings and the recipe's own train once more with another seed. Run the same
+    command again to resume.
 
     Examples:
         regardant tune reverse --minutes 20
@@ -64,13 +63,13 @@ def tune(
 def scale(
     recipe: Recipe,
     overrides: Overrides = None,
-    by: Annotated[Literal["size", "data", "compute"], typer.Option(help="What grows.")] = "size",
+    by: Annotated[Literal["size", "data", "compute"], typer.Option(help="Quantity to vary.")] = "size",
     minutes: Minutes = 30.0,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a power law of the loss. Trains four sizes, amounts of data or lengths of training with three seeds each, and
-    fits the exponent with its interval. Run the same command again to resume.
+    """Fit a power law to the loss. Trains four sizes, amounts of data or lengths of training with three seeds each, and
+    prints the exponent with its 95 % interval. Run the same command again to resume.
 
     Examples:
         regardant scale copy --by size
@@ -99,15 +98,15 @@ class _Loader:
 @app.command()
 def advise(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Labelled texts in a table, a text, or images in folders.")
+        Path, typer.Argument(metavar="DATA", help="A table of labelled texts, a text, or a folder of images.")
     ],
     overrides: Overrides = None,
     minutes: Minutes = 4.0,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer whether your data call for a Transformer. Trains it and a simpler model for minutes, with two seeds each,
-    and compares scores, speed and memory.
+    """Advise whether to use a Transformer for your data. Trains a Transformer and a simpler model on them, with two
+    seeds each, and compares scores, speed and memory.
 
     Examples:
         regardant advise reviews.csv --minutes 8
@@ -121,12 +120,12 @@ def advise(
 
 @app.command()
 def lecture(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A lab. Without one, all are listed.")] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of a lab. [default: list all labs]")] = "",
     minutes: Minutes = 8.0,
     out: Out = None,
 ) -> None:
     """Run a lab of the lectures from data to picture. Trains its models on the embedded grammar, compares them,
-    translates sentences and draws what was attended to.
+    translates sentences and draws their attention.
 
     Examples:
         regardant lecture

@@ -57,20 +57,20 @@ def plan(
     ] = False,
     devices: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Reckon for so many devices and the size of WMT14; nothing is measured."),
+        typer.Option(min=1, metavar="N", help="Estimate for N devices and the size of WMT14; nothing is measured."),
     ] = None,
     device: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Their kind: a100, h100 or h200. [default: h200]")
+        str | None, typer.Option(metavar="NAME", help="Kind of device: a100, h100 or h200. [default: h200]")
     ] = None,
-    strategy: Annotated[str | None, typer.Option(metavar="NAME", help="ddp or fsdp. If not given, both.")] = None,
+    strategy: Annotated[str | None, typer.Option(metavar="NAME", help="ddp or fsdp. [default: both]")] = None,
     rate: Annotated[
         float | None, typer.Option(min=0, metavar="PRICE", help="Price of one device for an hour, in any currency.")
     ] = None,
 ) -> None:
-    """Estimate the cost of a training. Parameters, memory, FLOPs and time, measured without an update; with --devices,
-    memory, traffic, time and price of a training on several accelerators, reckoned; with --shapes, the modules of the
-    model, of translation and language modelling without data. The published models base, big, bert and gpt3 are counted
-    without data.
+    """Estimate the cost of a training. Prints parameters, memory, FLOPs and time, measured without an update; with
+    --devices, estimates of memory, traffic, time and price on several accelerators; with --shapes, the modules of the
+    model. No data is needed for the published models base, big, bert and gpt3, nor for --shapes of translation and
+    language modelling.
 
     Examples:
         regardant plan gpt3
@@ -84,12 +84,12 @@ def plan(
     _require_devices(devices, **{"--device": device, "--strategy": strategy, "--rate": rate})
     if shapes:
         if devices is not None:
-            raise ConfigError("--shapes are those of one model, whatever trains it: leave out --devices")
+            raise ConfigError("--shapes lists the modules of one model, on any device: leave out --devices")
         _plan_shapes(recipe, overrides, as_json)
         return
     if recipe in PUBLISHED_NAMES and not overrides:
         if devices is not None:
-            raise ConfigError(f"{recipe} is a published model, counted alone: leave out --devices, or give a recipe")
+            raise ConfigError(f"{recipe} is a published model, not a recipe: leave out --devices, or give a recipe")
         from regardant.planning.published import PUBLISHED
 
         cost = PUBLISHED[recipe].cost()
@@ -140,7 +140,7 @@ def _plan_scale(
         return
     print(f"parameters      {costs[0].parameters:,}")
     print("\n".join(line for one in costs for line in one.lines()))
-    print("assumed")
+    print("assumptions")
     print("\n".join(f"  {line}" for line in scale.assumptions(config, scale.device_named(device))))
 
 
@@ -150,7 +150,7 @@ def recipes(
         str | None,
         typer.Argument(
             metavar="RECIPE",
-            help="Print its command, cost and scores.",
+            help="Recipe to print, with its command, cost and scores.",
             autocompletion=recipe_names,
         ),
     ] = None,
@@ -181,8 +181,8 @@ def recipes(
 
 @app.command()
 def demo(out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")] = Path("runs/demo")) -> None:
-    """Train and show a translator in three minutes. It learns English to French from the embedded grammar, without a
-    download; it is scored, and translates two sentences whose attention is drawn.
+    """Train a translator in three minutes and draw its attention. Trains English to French on the embedded grammar,
+    without a download, evaluates the translator, translates two sentences and draws their attention.
 
     Examples:
         regardant demo
@@ -200,7 +200,7 @@ def demo(out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder."
     assert isinstance(translator, TrainedTranslator)
     picture = translator.show_lecture_sentences(log)
     print(f"trained in {trained_at - start:.0f} s, scored in {scored_at - trained_at:.0f} s")
-    print(f"open {picture} in a browser to see where each word comes from")
+    print(f"open {picture} in a browser to see the attention of each word")
 
 
 def configuration(recipe: str, overrides: list[str] | None) -> "TaskConfig":

@@ -10,7 +10,7 @@ from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, 
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
 a line each; given once: a .jsonl, .parquet, .csv or .tsv table with columns named source and target; a .csv or .tsv of
-just two columns, source first, needs no line of names. For a language model: any text, each file by itself."""
+just two columns, source first, needs no header. For a language model: any text; each file is scored by itself."""
 
 
 @app.command()
@@ -22,10 +22,9 @@ def evaluate(
     engine: Engine = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Score a run on its test sets or on other text. Translations by BLEU, chrF and TER with their signatures; a
+    """Score a run on its test sets or on other text. Scores translations by BLEU, chrF and TER with their signatures; a
     language model by loss, perplexity and bits per character; other tasks by the metrics of their recipe. Scores are
-    kept in RUN/evaluation. Options default to the settings of the recipe. An engine that is named is compared
-    with torch.
+    kept in RUN/evaluation. Options default to the settings of the recipe. A named --engine is compared with torch.
 
     Examples:
         regardant evaluate runs/demo
@@ -60,8 +59,8 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs on the test sets they share. Scores, also by length of the source; paired bootstrap tests against
-    the first run; what each training cost. Evaluate the runs first.
+    """Compare runs on the test sets they share. Prints scores, also by length of the source, paired bootstrap tests
+    against the first run, and the cost of each training. Evaluate the runs first.
 
     Examples:
         regardant compare runs/first runs/second
@@ -96,15 +95,14 @@ def inspect(
         typer.Option(
             metavar="FILE",
             dir_okay=False,
-            help=".html: a page to look around in, which needs no network; .svg, .png or .pdf: a picture; "
-            ".json: the numbers.",
+            help=".html: an interactive page that needs no network; .svg, .png or .pdf: a picture; .json: the numbers.",
         ),
     ] = Path("attention.html"),
     kind: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Kind of attention, as cross-attention. [default: all, or the last one where --layer is given]",
+            help="Kind of attention, such as cross-attention. [default: all; with --layer, the last one]",
         ),
     ] = None,
     layer: Annotated[
@@ -119,8 +117,8 @@ def inspect(
         typer.Option(metavar="UNIT", help="Rows and columns: words or pieces. [default: words, where there are any]"),
     ] = None,
 ) -> None:
-    """Draw the attention over one item. Every layer, head and kind, or a chosen one, while the model reads the item
-    and answers: by a translation, the likeliest next tokens, or a class. Layers and heads count from 1.
+    """Draw the attention over one item. Draws every layer, head and kind of attention, or a chosen one, and prints the
+    answer of the model: a translation, the likeliest next tokens, or a class. Layers and heads count from 1.
 
     Examples:
         regardant inspect runs/demo "The cat sees the dog."
@@ -143,14 +141,14 @@ def inspect(
 def studio(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="RUN...", help="Folders of runs, or that hold runs. If not given, those under runs/."),
+        typer.Argument(metavar="RUN...", help="Run folders, or folders that hold runs. [default: runs]"),
     ] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="Port of this machine; 0: any free one.")
     ] = 8421,
 ) -> None:
-    """Look at runs in a browser. Curves while they train, translations and their attention, each step of attention
-    with its numbers, and a lab. It serves this machine alone; Ctrl-C ends it.
+    """Show runs in a browser. Shows curves while runs train, translations and their attention, each step of attention
+    with its numbers, and a lab. Only this machine can reach it; Ctrl-C stops it.
 
     Examples:
         regardant studio

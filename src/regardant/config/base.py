@@ -82,7 +82,7 @@ class Variants(Config):
         bases = [base for base in cls.__mro__[1:] if issubclass(base, Variants) and base is not Variants]
         taken = {name: other for base in bases for name, other in base.kinds().items()}
         if again := sorted(set(_literals(cls)) & set(taken)):
-            raise TypeError(f"kind {again[0]!r} is taken by {taken[again[0]].__qualname__}: name it otherwise")
+            raise TypeError(f"kind {again[0]!r} is taken by {taken[again[0]].__qualname__}: give it another name")
         super().__pydantic_init_subclass__(**options)
         used = {field.annotation for made in Config.made for field in made.model_fields.values()}
         if _literals(cls) and not used.isdisjoint(bases):  # fields of the base lack this kind so far

@@ -41,7 +41,7 @@ class Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.depth == DEEPEST:
             raise yaml.MarkedYAMLError(
-                problem=f"more than {DEEPEST} lists or mappings within one another",
+                problem=f"more than {DEEPEST} levels of lists or mappings",
                 problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
             )
         self.depth += 1

@@ -114,5 +114,5 @@ def _slot(node: Any, key: str) -> str | int:
     if not isinstance(node, list):
         raise LookupError(f"{reprlib.repr(node)} has no keys")
     if not key.isdecimal() or int(key) >= len(node):
-        raise LookupError(f"{key} is not an item of a list of {len(node)}, the first being 0")
+        raise LookupError(f"{key} is not an index of this list of {len(node)} (indices start at 0)")
     return int(key)

@@ -33,8 +33,8 @@ def import_plugins(names: Sequence[str]) -> None:
             importlib.import_module(name)
         except Exception as error:  # a user's module may raise anything
             raise ConfigError(
-                f"plugin {name} cannot be imported ({type(error).__name__}: {error}): name a module as Python does, "
-                "my_module for my_module.py in this folder"
+                f"plugin {name} cannot be imported ({type(error).__name__}: {error}): give the name of a module, "
+                "such as my_module for my_module.py in this folder"
             ) from error
 
 
@@ -58,7 +58,7 @@ def write_plugin(part: str, name: str, folder: Path) -> list[Path]:
     Raises ConfigError for an unknown part, an invalid name or one that is taken, and a file that exists.
     """
     if part not in PARTS:
-        raise ConfigError(f"no template adds {part!r}: give one of {', '.join(PARTS)}")
+        raise ConfigError(f"there is no template for {part!r}: give one of {', '.join(PARTS)}")
     class_name = "".join(word.capitalize() for word in name.split("_"))
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower() or class_name in BASES:
         raise ConfigError(f"{name!r} is no name for a module: give lower-case letters, as in my_{part}")

@@ -55,7 +55,7 @@ def find_shards(addresses: str | Sequence[str], root: str = "") -> list[Shard]:
         shard for address in given for shard in _under(address if "://" in address else str(place(root, address)))
     ]
     if len({shard.kind for shard in shards}) > 1:
-        raise DataError(f"{', '.join(given)} has shards of several kinds: give those of one, as FOLDER/*.parquet")
+        raise DataError(f"{', '.join(given)} has several kinds of shards: give one kind, such as FOLDER/*.parquet")
     return shards
 
 
@@ -75,7 +75,7 @@ def storage(address: str) -> tuple["AbstractFileSystem", str]:
         return found
     except (ValueError, ImportError, OSError) as error:
         raise DataError(
-            f"{address} cannot be opened ({first_line(error)}): give a path or an address as s3://..."
+            f"{address} cannot be opened ({first_line(error)}): give a path or an address such as s3://..."
         ) from (error)
 
 
@@ -93,7 +93,7 @@ def write_whole(address: str, write: Any) -> None:
             files.mv(beside, path)
     except OSError as error:
         raise DataError(
-            f"{address} cannot be written ({first_line(error)}): is there room, and may you write?"
+            f"{address} cannot be written ({first_line(error)}): check free space and permissions"
         ) from error
 
 
@@ -127,9 +127,11 @@ def _under(address: str) -> list[Shard]:
         if info["type"] == "file" and not name.rpartition("/")[2].startswith(HIDDEN)
     ]
     if not shards:
-        raise DataError(f"{address} has no file: give a folder, a glob as FOLDER/*.parquet, or a file")
+        raise DataError(f"{address} has no file: give a folder, a glob such as FOLDER/*.parquet, or a file")
     if strange := next((shard for shard in shards if shard.kind is None), None):
-        raise DataError(f"{strange.address} is no shard: give files that end in {', '.join(KINDS)}, or text with .gz")
+        raise DataError(
+            f"{strange.address} is not a shard: give files that end in {', '.join(KINDS)}, or text with .gz or .zst"
+        )
     return shards
 
 

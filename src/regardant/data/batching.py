@@ -254,7 +254,7 @@ class EncodedPairs:
         try:
             return cls(codec, Arrays.load(folder / "source"), Arrays.load(folder / "target"))
         except (OSError, EOFError, ValueError) as error:
-            raise DataError(f"{folder} holds no encoded pairs ({error}): delete it, it is made anew") from error
+            raise DataError(f"{folder} holds no encoded pairs ({error}): delete it and train again") from error
 
     def __len__(self) -> int:
         return len(self.source_lengths)

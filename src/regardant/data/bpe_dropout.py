@@ -48,7 +48,7 @@ def _merged_of(tokenizer: Tokenizer) -> Int[np.ndarray, "V 2"]:
     """Return the ids of the two pieces each piece was merged from. Raises ConfigError for a kind without merges."""
     if tokenizer.config.kind not in ("bpe", "code"):
         raise ConfigError(
-            f"bpe_dropout takes merged pieces apart, and a vocabulary of kind {tokenizer.config.kind} has none: set "
+            f"bpe_dropout splits merged pieces, and a vocabulary of kind {tokenizer.config.kind} has none: set "
             "tokenizer.kind=bpe, or bpe_dropout=0"
         )
     model = json.loads(tokenizer.backend.to_str())["model"]

@@ -48,8 +48,8 @@ def find_columns(path: Path, text: str | None, label: str | None) -> Columns:
     found = _by_cells(names, columns, text, label)
     if found is None:
         raise DataError(
-            f"{path} has the columns {', '.join(names)}: name that of the texts by data.text, that of the labels by "
-            "data.label"
+            f"{path} has the columns {', '.join(names)}: set data.text to the column of texts and data.label "
+            "to the column of labels"
         )
     at_text, at_label = found
     if text is None and label is None and names[at_label].strip() in columns[at_label]:

@@ -64,7 +64,8 @@ class Codebook:
         codes = [ord(character) - FIRST_CODE for character in text]
         if len(codes) != CODES_OF_AN_IMAGE or not all(0 <= code < len(self.centroids) for code in codes):
             raise DataError(
-                f"{text!r} is no image: an image has {CODES_OF_AN_IMAGE} codes of the {len(self.centroids)} there are"
+                f"{text!r} is not an image: an image is {CODES_OF_AN_IMAGE} codes, of {len(self.centroids)} different "
+                "ones"
             )
         across = SIDE // PATCH
         grid = self.centroids[codes].reshape(across, across, PATCH, PATCH)

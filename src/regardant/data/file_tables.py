@@ -66,7 +66,7 @@ class FileTableConfig(LabelledConfig):
         """Return the items of a file or a dataset; only the test split of a dataset with several splits."""
         splits = self._splits(data)
         if len(splits) > 1 and "test" not in splits:
-            raise DataError(f"{data} has the splits {', '.join(splits)} and no test: give a dataset of one split")
+            raise DataError(f"{data} has the splits {', '.join(splits)}, but no test: give a dataset of one split")
         return splits["test"] if len(splits) > 1 else next(iter(splits.values()))
 
     def _splits(self, source: Path) -> dict[str, list[Labelled]]:
@@ -83,7 +83,7 @@ Tables = Callable[[], Iterator["pa.Table"]]
 def _dataset(folder: Path) -> Mapping[str, Tables]:
     if not any((folder / name).is_file() for name in SAVED):
         raise DataError(
-            f"{folder} is no dataset that save_to_disk wrote: give such a folder or a .parquet file, or set "
+            f"{folder} is not a dataset written by save_to_disk: give such a folder or a .parquet file, or set "
             "data.kind=folders for a folder of images"
         )
     import datasets
@@ -106,7 +106,7 @@ def _labelled(place: str, tables: Iterator["pa.Table"], item: str, label: str) -
         for name, setting in ((item, "item"), (label, "label")):
             if name not in table.column_names:
                 have = ", ".join(table.column_names)
-                raise DataError(f"{place} has no column {name}; it has {have}: name one by data.{setting}")
+                raise DataError(f"{place} has no column {name}; it has {have}: set data.{setting} to one of them")
         names = _names_of(table, label)
         for cell, target in zip(table[item].to_pylist(), table[label].to_pylist(), strict=True):
             row += 1
@@ -124,12 +124,12 @@ def _label(place: str, column: str, target: Any, names: list[str] | None) -> str
     if isinstance(target, int) and names is not None:
         if not 0 <= target < len(names):
             raise DataError(
-                f"{place}: column {column} holds {target}, the file has names of the labels 0 to {len(names) - 1} "
+                f"{place}: column {column} holds {target}, but the file names only the labels 0 to {len(names) - 1} "
                 "(datasets write -1 where a label is missing): leave the row or its split out"
             )
         return names[target]
     if not isinstance(target, int | str) or not str(target).strip():
-        raise DataError(f"{place}: column {column} holds {target!r:.40}, no label: leave the row out")
+        raise DataError(f"{place}: column {column} holds {target!r:.40}, which is not a label: leave the row out")
     return str(target).strip()
 
 

@@ -76,7 +76,9 @@ class LabelledFilesConfig(LabelledConfig):
             sets[self._split_of(name)].append(item)
         for split, pattern in (("test", self.test), ("validation", self.validation)):
             if pattern is not None and not sets[split]:
-                raise DataError(f"data.{split}: no labelled file of {self.source} matches {pattern}: correct it")
+                raise DataError(
+                    f"data.{split}: no labelled file of {self.source} matches {pattern}: correct the pattern"
+                )
         if not sets["train"]:
             raise DataError(f"{self.source} leaves no files to train on: correct data.validation or data.test")
         if self.validation is None:
@@ -123,7 +125,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:  # the last two: huge repetitions, deeply nested groups
-        raise ValueError(f"is no regular expression: {error}") from error
+        raise ValueError(f"is not a regular expression: {error}") from error
 
 
 def _split_folder(name: str) -> str:

@@ -215,7 +215,7 @@ class GraphConfig(Config):
         labels = {name: {number: nodes[number].label for number in split[name]} for name in split if split[name]}
         for name, use in (("train", "train"), ("validation", "validate")):
             if name not in labels:
-                raise DataError(f"{path} has no node to {use} on: name some in column {self.split}")
+                raise DataError(f"{path} has no node to {use} on: mark some in column {self.split}")
         known = set(labels["train"].values())
         for numbers in labels.values():
             for number, label in numbers.items():
@@ -254,7 +254,7 @@ def require_known(path: Path, line: int, label: str, known: set[str]) -> None:
     """Raise DataError for a label that no training node has."""
     if label not in known:
         raise DataError(
-            f"{path} line {line}: label {label!r} is that of no training node (they have {', '.join(sorted(known))}): "
+            f"{path} line {line}: no training node has the label {label!r} (their labels: {', '.join(sorted(known))}): "
             "correct it, or label a training node"
         )
 
@@ -287,7 +287,7 @@ def _numbers(path: Path, nodes: list[_Node]) -> NDArray[np.float32]:
         if len(rows[-1]) != len(rows[0]) or not np.isfinite(rows[-1]).all():
             raise DataError(
                 f"{path} line {node.line}: {len(rows[-1])} features, the first node has {len(rows[0])}: give each node "
-                "as many finite numbers"
+                "equally many finite numbers"
             )
     _require_few(path, len(rows), len(rows[0]))
     return np.stack(rows)
@@ -295,7 +295,7 @@ def _numbers(path: Path, nodes: list[_Node]) -> NDArray[np.float32]:
 
 def _require_few(path: Path, nodes: int, features: int) -> None:
     if not features:
-        raise DataError(f"{path}: no node has a feature: name the column of features by data.features")
+        raise DataError(f"{path}: no node has a feature: set data.features to the column of features")
     if nodes * features > MOST_FEATURES:
         raise DataError(
             f"{path} has {nodes:,} nodes of {features:,} features, and at most {MOST_FEATURES:,} features in all are "

@@ -47,7 +47,9 @@ def list_item_files(source: Path) -> dict[str, ItemFile]:
         try:
             archive = zipfile.ZipFile(source)
         except (OSError, zipfile.BadZipFile) as error:
-            raise DataError(f"{source} is no folder and no .zip archive ({first_line(error)}): give one") from error
+            raise DataError(
+                f"{source} is neither a folder nor a .zip archive ({first_line(error)}): give one"
+            ) from error
         found = {name: zipfile.Path(archive, name) for name in archive.namelist() if not name.endswith("/")}
     else:
         raise DataError(f"there is no folder or archive {source}; {near_names(source)}")

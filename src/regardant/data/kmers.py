@@ -57,8 +57,8 @@ class KmerTokenizer(Tokenizer, kind="kmer"):
         letters, before = self.normalise(text), len(text) - len(text.lstrip())
         if other := sorted(set(letters) - set(LETTERS)):
             raise DataError(
-                f"{text[:SHOWN]!r} holds {other[0]!r}: a k-mer is of the letters A, C, G and T, and N for any of them: "
-                "write N in its place"
+                f"{text[:SHOWN]!r} holds {other[0]!r}, and k-mers consist of A, C, G, T and N (any base): write N in "
+                "its place"
             )
         if not letters:
             return [], []

@@ -62,7 +62,7 @@ def read_graphs(path: Path) -> Iterator[tuple[Graph, str, LeftOutEdges]]:
         given = _object(line, where)
         label = given.get("label")
         if isinstance(label, bool) or not isinstance(label, str | int) or not str(label).strip():
-            raise DataError(f'{where} has no label: add one, as "label": "ring"')
+            raise DataError(f'{where} has no label: add one, such as "label": "ring"')
         require_whole_characters(f"{where}: the label", str(label))
         graph, left_out = graph_of(given, where)
         yield graph, str(label).strip(), left_out
@@ -93,7 +93,7 @@ def graph_of(given: Mapping[str, Any], where: str) -> tuple[Graph, LeftOutEdges]
         for (one, other), row in zip(pairs, of_edges, strict=True):
             first = found.get((min(one, other), max(one, other)))
             if first is not None and not np.array_equal(of_edges[first], row):
-                raise DataError(f"{where}: edge [{one}, {other}] is given twice, with other features: remove one")
+                raise DataError(f"{where}: edge [{one}, {other}] is given twice, with different features: remove one")
         of_edges = of_edges[[found[edge] for edge in order]]
     return Graph([str(number) for number in range(len(features))], features, edges, of_edges), left_out
 
@@ -104,7 +104,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict) or "nodes" not in given:
-        raise DataError(f"{where} is no graph: give a JSON object with nodes and edges, as {EXAMPLE}")
+        raise DataError(f"{where} is not a graph: give a JSON object with nodes and edges, such as {EXAMPLE}")
     return given
 
 
@@ -117,7 +117,7 @@ def _numbers(given: Any, where: str, example: str) -> NDArray[np.float32]:
         if isinstance(given, list) and given and len({len(one) for one in given if isinstance(one, list)}) > 1:
             raise DataError(f"{where} have unequal numbers of features: give equally many, as {example}") from None
     if rows.ndim != 2 and not (rows.ndim == 1 and given == []):
-        raise DataError(f"{where} are no lists of numbers: give one list for each, as {example}")
+        raise DataError(f"{where} are not lists of numbers: give one list for each, such as {example}")
     if not np.isfinite(rows).all():
         raise DataError(f"{where} hold a number that is not finite: correct it")
     return rows
@@ -125,11 +125,11 @@ def _numbers(given: Any, where: str, example: str) -> NDArray[np.float32]:
 
 def _pairs(given: Any, nodes: int, where: str) -> list[tuple[int, int]]:
     if not isinstance(given, list):
-        raise DataError(f"{where}: edges are no list: give pairs of nodes, as [[0, 1], [1, 2]]")
+        raise DataError(f"{where}: edges are not a list: give pairs of nodes, such as [[0, 1], [1, 2]]")
     pairs = []
     for edge in given:
         if not isinstance(edge, list) or len(edge) != 2 or any(type(end) is not int for end in edge):
-            raise DataError(f"{where}: edge {edge!r:.{SHOWN}} is no pair of numbers of nodes: write it as [0, 1]")
+            raise DataError(f"{where}: edge {edge!r:.{SHOWN}} is not a pair of node numbers: write it as [0, 1]")
         for end in edge:
             if not 0 <= end < nodes:
                 raise DataError(

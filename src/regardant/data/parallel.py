@@ -79,7 +79,7 @@ class Splits:
 
         marker = folder / MARKER
         if not marker.is_file():
-            raise DataError(f"{folder} holds no whole splits (no {MARKER}); read the pairs again")
+            raise DataError(f"{folder} holds no complete splits ({MARKER} is missing); read the pairs again")
         try:
             written = json.loads(marker.read_text(encoding="utf-8"))
             fingerprints = written["fingerprints"]
@@ -176,7 +176,7 @@ class PairsConfig(Pairs):
             ("test", self.test, self.test_size),
         ):
             if given is not None and size is not None:
-                raise ValueError(f"{name}_size is for splitting off, but {name} is given; leave out one of them")
+                raise ValueError(f"{name}_size splits pairs off, but {name} is given; leave out one of them")
         return self
 
     def read(self, folder: Path, seed: int) -> Splits:
@@ -226,7 +226,7 @@ class PairsConfig(Pairs):
     def _training_pairs(self, records: Iterator[PairRecord], report: CleaningReport) -> Iterator[Pair]:
         yield from clean(records, self.cleaning, report)
         if not report.kept:
-            raise DataError(f"{self}: nothing to train on, {report.summary()}; see the text and `cleaning`")
+            raise DataError(f"{self}: nothing to train on, {report.summary()}; check the text and data.cleaning")
 
     def _split_off(self, cleaned: Path, ranks: "array[int]", report: CleaningReport) -> dict[str, Iterable[Pair]]:
         share = min(1000, max(1, len(ranks) // 20))
@@ -260,12 +260,12 @@ def evaluation_pairs(pairs: Pairs, records: Iterator[PairRecord]) -> Iterator[Pa
         if max(len(source), len(target)) > LONGEST_LINE:
             raise DataError(
                 f"{pairs} line {line:,} has {max(len(source), len(target)):,} characters, and at most {LONGEST_LINE:,} "
-                "are translated: text to evaluate on is never cut, so divide the line"
+                "are translated: text to evaluate on is never truncated, so split the line"
             )
         is_empty = False
         yield source, target
     if is_empty:
-        raise DataError(f"{pairs}: there is no pair to evaluate on; give text, or none to have some split off")
+        raise DataError(f"{pairs}: no pair to evaluate on; add pairs, or leave this set out to split some off")
 
 
 def _unreadable(pairs: Pairs, side: str, line: int, fault: Fault) -> DataError:
@@ -275,7 +275,7 @@ def _unreadable(pairs: Pairs, side: str, line: int, fault: Fault) -> DataError:
         Fault.NUL: "contains NUL characters",
         Fault.MISSING: "is missing",
     }
-    return DataError(f"{place} line {line:,} {problems[fault]}; text to evaluate on is never skipped, so mend the line")
+    return DataError(f"{place} line {line:,} {problems[fault]}; text to evaluate on is never skipped: correct the line")
 
 
 def _assign(ranks: npt.NDArray[np.uint64], sizes: Sequence[int]) -> npt.NDArray[np.int8]:

@@ -32,7 +32,7 @@ class PartTableConfig(FilesConfig, LabelledConfig):
         """Refuse a table without parts, and a column that is named twice."""
         columns = [*self.files, *self.texts]
         if not columns:
-            raise ValueError("a table without parts: name their columns in texts and files, as files=[image]")
+            raise ValueError("the table has no parts: name their columns in texts or files, such as files=[image]")
         if len({*columns, self.label}) <= len(columns):
             raise ValueError(f"a column is named twice ({', '.join([*columns, self.label])}): name each once")
         return self

@@ -63,7 +63,7 @@ def write_tables(data: Data, folder: Path) -> None:
     """
     graph, labels = graph_of_data(data), _array(data, "y")
     if labels is None or labels.shape != (len(graph.ids),):
-        raise DataError(f"the graph has {len(graph.ids)} nodes and no label for each: set data.y to a label a node")
+        raise DataError(f"the graph has {len(graph.ids)} nodes and no label for each: set data.y to one label for each")
     splits = np.full(len(graph.ids), "none", dtype=object)
     for mask, split in MASKS.items():
         if (chosen := _array(data, mask)) is not None:
@@ -81,7 +81,7 @@ def write_tables(data: Data, folder: Path) -> None:
 def _fields(data: Data) -> dict[str, Any]:
     features, edges, of_edges = (_array(data, name) for name in ("x", "edge_index", "edge_attr"))
     if features is None:
-        raise DataError("the graph has no features of nodes: set data.x, to ones if there is nothing to say")
+        raise DataError("the graph has no node features: set data.x, to ones if nodes have none")
     fields = {"nodes": features.tolist(), "edges": [] if edges is None else edges.T.tolist()}
     if of_edges is not None:
         fields["edge_features"] = of_edges.reshape(len(of_edges), -1).tolist()

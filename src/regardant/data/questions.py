@@ -118,7 +118,7 @@ def located(
     except ValueError:
         raise DataError(f"{where}: the answer starts at {start!r}: give the number of a character, from 0") from None
     if begins < 0 or not context.startswith(right[0], begins):
-        there = "" if start is None else f" at character {begins}, which begins {context[max(begins, 0) :][:SHOWN]!r}"
+        there = "" if start is None else f" at character {begins}, where it has {context[max(begins, 0) :][:SHOWN]!r}"
         raise DataError(f"{where}: the context has no {right[0][:SHOWN]!r}{there}: correct the answer")
     return ContextQuestion(question, context, right, begins)
 

@@ -43,7 +43,7 @@ def read_recording(file: ItemFile) -> Recording:
     if not len(amplitudes):
         raise DataError(f"{file} holds no sound: give a longer recording, or leave it out")
     if not np.isfinite(amplitudes).all():
-        raise DataError(f"{file} has samples that are no finite numbers: save it anew, or leave it out")
+        raise DataError(f"{file} has samples that are not finite: save it again, or leave it out")
     samples = np.rint(amplitudes.mean(1) * LARGEST).clip(-LARGEST, LARGEST - 1)
     return Recording(samples.astype(np.int16), rate)
 
@@ -57,5 +57,5 @@ def _soundfile() -> Any:
     try:
         import soundfile
     except (ModuleNotFoundError, OSError) as error:  # OSError: libsndfile is missing
-        raise ConfigError("files of sound need soundfile: pip install 'regardant[sound]'") from error
+        raise ConfigError("sound files need soundfile: pip install 'regardant[sound]'") from error
     return soundfile

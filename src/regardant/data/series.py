@@ -223,7 +223,7 @@ def _require_equal_steps(path: Path, lines: Sequence[int], times: Times) -> None
     if (late := np.flatnonzero(steps <= steps.dtype.type(0))).size:
         row = int(late[0]) + 1
         raise DataError(
-            f"{at(row)} is not after {_shown(times[row - 1])} in the row before: sort the rows by time, one row a time"
+            f"{at(row)} is not after {_shown(times[row - 1])} in the row before: sort the rows by time, one for each"
         )
     if _months(times) is not None:
         return

@@ -93,7 +93,7 @@ def _text_rows(lines: Sequence[str], columns: Sequence[str], rows_before: int) -
 
 def _place(column: str) -> int:
     if not column.isdecimal() or column == "0":
-        raise DataError(f"column {column}: text has no names of columns: give numbers from 1, which tabs divide")
+        raise DataError(f"column {column}: text shards have no column names: give numbers, from 1 (tabs divide them)")
     return int(column) - 1
 
 

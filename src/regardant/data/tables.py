@@ -42,7 +42,9 @@ def read_columns(path: Path, columns: Sequence[str], numbers: Collection[str] = 
     """
     require_file(path)
     if not is_table_file(path):
-        raise DataError(f"{path} is no table: give a file that ends in {', '.join(_TABLES)}, or these with .gz or .zst")
+        raise DataError(
+            f"{path} is not a table: give a file that ends in {', '.join(_TABLES)}, or these with .gz or .zst"
+        )
     return _TABLES[_table_suffix(path)](path, columns, numbers)
 
 
@@ -70,7 +72,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """
     rows = _ROWS.get(_table_suffix(path))
     if rows is None:
-        raise DataError(f"{path} is no table of text: give a file that ends in .csv or .tsv, or these with .gz or .zst")
+        raise DataError(f"{path} is not a text table: give a file that ends in .csv or .tsv, or these with .gz or .zst")
     require_file(path)
     return rows(path)
 
@@ -282,7 +284,7 @@ def _load(name: str, subset: str | None) -> Any:
         except Exception as error:  # the hub's client and the builders share no class of their own
             problem = "cannot be opened as a dataset"
             if not Path(name).exists():
-                problem = f"is neither a folder here nor a dataset the hub gives; {near_names(Path(name))}"
+                problem = f"is neither a folder here nor a dataset on the hub; {near_names(Path(name))}"
             raise DataError(f"{name} {problem} ({first_line(error)})") from error
 
 

@@ -77,7 +77,7 @@ class TaggedConfig(FilesConfig):
     def _of_treebank(self, path: Path) -> Iterator[TaggedText]:
         name = self.label or "upos"
         if name not in TREEBANK_COLUMNS:
-            raise DataError(f"{path} is a treebank, data.label {name!r}: give {', '.join(TREEBANK_COLUMNS)}")
+            raise DataError(f"{path} is a treebank, and data.label is {name!r}: give {', '.join(TREEBANK_COLUMNS)}")
         for rows in read_rows(path):
             text = TaggedText(path=path)
             for row in (row for row in rows if row.is_word):
@@ -92,7 +92,9 @@ class TaggedConfig(FilesConfig):
 
     def _of_columns(self, path: Path) -> Iterator[TaggedText]:
         if self.label in TREEBANK_COLUMNS:
-            raise DataError(f"{path} is no treebank (.conllu), data.label {self.label!r}: give the number of a column")
+            raise DataError(
+                f"{path} is not a treebank (.conllu), and data.label is {self.label!r}: give a column number"
+            )
         text, width = TaggedText(path=path), 0
         for number, line in enumerate(read_lines(path), 1):
             if line.startswith(DOCUMENT) or (not text.words and _is_comment(line)):
@@ -105,7 +107,7 @@ class TaggedConfig(FilesConfig):
             cells = line.split("\t") if "\t" in line else line.split()
             width = width or len(cells)
             if len(cells) != width:
-                raise DataError(f"{path} line {number:,} has {len(cells)} columns, others {width}: mend the line")
+                raise DataError(f"{path} line {number:,} has {len(cells)} columns, others {width}: correct the line")
             text.append(*self._word(cells, path, number), number)
         if text.words:
             yield text
@@ -115,11 +117,13 @@ class TaggedConfig(FilesConfig):
         columns = {"data.word": self.word, "data.label": int(self.label or len(cells))}
         for name, column in columns.items():
             if column > len(cells):
-                raise DataError(f"{path} line {line:,} has {len(cells)} columns: set {name} ({column}) to one")
+                raise DataError(f"{path} line {line:,} has {len(cells)} columns: set {name} ({column}) to one of them")
             if not cells[column - 1].strip():
-                raise DataError(f"{path} line {line:,} is blank in column {column}: mend the line")
+                raise DataError(f"{path} line {line:,} is blank in column {column}: correct the line")
         if len(set(columns.values())) < len(columns):
-            raise DataError(f"{path} line {line:,}: column {self.word} is of words and of labels: write a label behind")
+            raise DataError(
+                f"{path} line {line:,}: column {self.word} is data.word and data.label: add a column of labels"
+            )
         word, label = (cells[column - 1].strip() for column in columns.values())
         return word, label
 

@@ -98,7 +98,7 @@ def read_lines(path: Path) -> Iterator[str]:
     for number, raw in enumerate(text_lines(path), 1):
         text = decode(raw)
         if isinstance(text, Fault):
-            raise DataError(f"{path} line {number:,} is not valid UTF-8: mend the line")
+            raise DataError(f"{path} line {number:,} is not valid UTF-8: correct the line")
         yield text
 
 
@@ -146,7 +146,7 @@ def require_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path} is a folder, where a file of sentences is needed; name a file in it")
     if "\0" in str(path):
-        raise DataError(f"the path {str(path)!r} contains a NUL, which no file's has: correct it")
+        raise DataError(f"the path {str(path)!r} contains a NUL character, which no path may: correct it")
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is a device or a pipe, which cannot be read twice: write it to a file first")
     if not path.is_file():
@@ -207,7 +207,7 @@ def text_lines(path: Path) -> Iterator[bytes]:
                     raise carriage_returns_alone(path)
                 yield text.removesuffix(b"\n").removesuffix(b"\r")
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {first_line(error)}; is it whole and named rightly?") from error
+        raise DataError(f"{path} cannot be read: {first_line(error)}; is it whole, with the right suffix?") from error
 
 
 def _pieces(path: Path) -> Iterator[str]:
@@ -231,9 +231,9 @@ def _pieces(path: Path) -> Iterator[str]:
             yield waiting
     except UnicodeDecodeError as error:
         line = lines + error.object[: error.start].count(b"\n")
-        raise DataError(f"{path} line {line:,} is not valid UTF-8: mend the line") from error
+        raise DataError(f"{path} line {line:,} is not valid UTF-8: correct the line") from error
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {first_line(error)}; is it whole and named rightly?") from error
+        raise DataError(f"{path} cannot be read: {first_line(error)}; is it whole, with the right suffix?") from error
 
 
 def _opened(path: Path) -> IO[bytes]:

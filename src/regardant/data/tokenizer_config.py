@@ -51,7 +51,7 @@ class TokenizerConfig(Config):
     def _read_all_letters(self) -> Self:
         k, stride = self.kmer
         if self.kind != "kmer" and (self.k or self.stride):
-            raise ValueError(f"k and stride are of kind kmer, not of {self.kind}: leave them out")
+            raise ValueError(f"k and stride are settings of kind kmer, not of {self.kind}: leave them out")
         if stride > k:
             raise ValueError(f"stride ({stride}) must be at most k ({k}), or letters between two k-mers are not read")
         return self

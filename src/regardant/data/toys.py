@@ -224,7 +224,7 @@ class AdditionConfig(ToyConfig):
 
 
 class VariableDistanceConfig(ToyConfig):
-    """Find the symbol as far behind a number as the number says: a b 3 c d e f becomes e. Needs offsets that depend on
+    """Find the symbol that stands n places after the number n: a b 3 c d e f becomes e. Needs offsets that depend on
     content, which a convolution lacks."""
 
     kind: Literal["variable_distance"] = "variable_distance"

@@ -98,7 +98,7 @@ def _row(line: str, path: Path, number: int) -> TreebankRow:
     cells = line.split("\t")
     if len(cells) != COLUMNS:
         raise DataError(
-            f"{path} line {number:,} has {len(cells)} columns between tabs, CoNLL-U has {COLUMNS}: give a treebank"
+            f"{path} line {number:,} has {len(cells)} tab-separated columns, CoNLL-U has {COLUMNS}: give a treebank"
         )
     return TreebankRow(number, cells)
 
@@ -127,7 +127,7 @@ def _numbered(rows: list[TreebankRow], path: Path) -> list[TreebankRow]:
             if first != count + 1 or last < first or first <= covered:
                 raise DataError(
                     f"{path} line {row.number:,}: the contraction {given} stands before word {count + 1} of "
-                    f"{len(numbers)}: write the numbers of its first and its last word, and its words behind it"
+                    f"{len(numbers)}: write the numbers of its first and its last word, and its words after it"
                 )
             covered = last
     return rows
@@ -137,8 +137,8 @@ def _governor(row: TreebankRow, places: Mapping[str, int], path: Path) -> int:
     given = row.cells[GOVERNOR]
     if given not in places:
         raise DataError(
-            f"{path} line {row.number:,}: the governor is {given!r}, of {len(places) - 1} words: give a number, 0 for "
-            "none"
+            f"{path} line {row.number:,}: the governor is {given!r}: give the number of one of the {len(places) - 1} "
+            "words, or 0 for none"
         )
     return places[given]
 

@@ -91,8 +91,8 @@ def score_text(
     """
     if characters <= given:
         raise DataError(
-            f"a text of {characters} characters has none after its first token, to count bits per character by: give a "
-            "longer text"
+            f"a text of {characters} characters has none after its first token, so bits per character are undefined: "
+            "give a longer text"
         )
     losses = _losses_of_streams if model.carries_state else _losses_of_windows
     with torch.inference_mode():

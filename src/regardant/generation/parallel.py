@@ -65,9 +65,7 @@ def _by_processes(work: WorkFunction[Item, Result], items: Sequence[Item], worke
         for done in as_completed(others):
             yield done.result()
     except BrokenProcessPool as error:
-        raise RunError(
-            "a process that translates was killed, perhaps for want of memory: lower the beam size"
-        ) from error
+        raise RunError("a translation process was killed, perhaps for lack of memory: lower the beam size") from error
     finally:
         taken.value = len(items)  # after an error no further item is begun
         pool.shutdown(cancel_futures=True)

@@ -89,7 +89,7 @@ def sample(
     state needs no context. Raises DataError for an empty prompt.
     """
     if not len(prompt):
-        raise DataError("there is nothing to go on with: give a prompt of at least one character")
+        raise DataError("the prompt is empty: give a prompt of at least one character")
     draws = np.stack([np.random.default_rng([seed, sample]).random(config.max_tokens) for sample in samples], 1)
     context = model.config.max_length
     read = prompt if model.carries_state else prompt[-context:]

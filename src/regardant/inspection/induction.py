@@ -24,7 +24,7 @@ def induction_scores(weights: Float[Tensor, "B H T S"], text: Int[Tensor, "B L"]
     same = (text[:, :, None] == text[:, None, :]) & torch.ones(length, length, dtype=torch.bool).tril(-1)
     found = same.any(-1)
     if not found.any():
-        raise ValueError("no token occurs twice, so there is nothing to look back for: give a longer text")
+        raise ValueError("no token occurs twice, so there is no earlier occurrence to attend to: give a longer text")
     last = torch.where(same, torch.arange(length), -1).amax(-1)
     after = (last + 1).clamp_min(0)
     on_it = weights.gather(3, after[:, None, :, None].expand(-1, weights.shape[1], -1, 1))[..., 0]

@@ -146,7 +146,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Iterator[None]:
     with ExitStack() as changing:
         for name, site in touched.items():
             if isinstance(site.module, Attention) and site.module.decodes_with_all_keys:
-                raise ValueError(f"one intervenes in {name} already: give all interventions to one `intervene`")
+                raise ValueError(f"an outer `intervene` changes {name} already: give all interventions to one")
             changing.enter_context(_changed(site, changes[name], masked[name]))
         yield
 
@@ -221,5 +221,5 @@ def _require(what: str, number: int, count: int) -> None:
 def _require_changeable(site: Site, quantity: str) -> None:
     if quantity not in (*INPUTS, *OUTPUTS, "weights"):
         allowed = [one for one in site.quantities if one in (*INPUTS, *OUTPUTS, "weights")]
-        instead = f"change {site.name}.{' or .'.join(allowed)}" if allowed else "it can be looked at alone"
-        raise ValueError(f"{site.name}.{quantity} is computed beside what runs: {instead}")
+        instead = f"change {site.name}.{' or .'.join(allowed)}" if allowed else "it can only be captured"
+        raise ValueError(f"{site.name}.{quantity} is computed outside of the forward pass: {instead}")

@@ -55,7 +55,7 @@ def logit_lens(model: Model, run: Callable[[], Tensor], targets: Tensor) -> Lens
             raise ValueError(f"{type(model.head).__name__} scores no classes")
         final = scores[real].float().log_softmax(-1)
         if len(streams) != len(stack.layers) + 1:
-            raise ValueError("one pass is read at a time: let `run` run the model once")
+            raise ValueError("the lens reads one pass: let `run` run the model exactly once")
         vectors = [replace(outputs[0], values=stack.final_norm(stream)) for stream in streams]
         readings = [_reading(model.head.scores(one)[real].float(), final, answers) for one in vectors]
     return LensReading(*(torch.stack(parts) for parts in zip(*readings, strict=True)))

@@ -58,7 +58,7 @@ def patch_positions(model: CausalModel, clean: Tensor, corrupted: Tensor) -> Pat
     """
     layers = residual_stack(model).layers
     if clean.shape != corrupted.shape:
-        raise ValueError(f"the texts have {len(clean)} and {len(corrupted)} tokens: give two of as many tokens")
+        raise ValueError(f"the texts have {len(clean)} and {len(corrupted)} tokens: give two of equal length")
     with torch.no_grad():
         with _kept(layers) as kept:
             of_clean = _next_token(model, clean[None])[0]

@@ -26,14 +26,14 @@ def prune_heads(layer: SelfAttention, heads: Sequence[int]) -> SelfAttention:
     kept = [head for head in range(shape.num_heads) if head not in heads]
     if not kept or len(kept) + len(set(heads)) != shape.num_heads:
         raise ValueError(
-            f"heads {list(heads)} cannot be taken from {shape.num_heads}: give some of 0 to the last, not all"
+            f"heads {list(heads)} cannot be pruned from {shape.num_heads}: count them from 0, and leave one or more"
         )
     output, projection = layer.output, layer.query_key_value
     plain = layer.parts == ("query", "key", "value") and shape.num_key_heads == shape.num_heads
     if not plain or not isinstance(output, nn.Linear) or not isinstance(projection, nn.Linear):
-        raise ValueError("only heads with projections of their own can be taken out: set model.projections=separate")
+        raise ValueError("only heads with projections of their own can be pruned: set model.projections=separate")
     if next(layer.mechanism.parameters(), None) is not None or layer.positions.acts_on == "scores":
-        raise ValueError("the mechanism or its positions have weights of each head: switch heads off by ScaleHead")
+        raise ValueError("the mechanism or its positions have parameters per head: switch heads off by ScaleHead")
     small = copy.deepcopy(layer)
     small.shape = replace(shape, num_heads=len(kept), num_key_heads=len(kept))
     sizes = (shape.key_size, shape.key_size, shape.value_size)

@@ -93,7 +93,7 @@ class Parity:
         if bounds.scores is not None and not self.largest_difference <= bounds.scores:
             yield f"scores differ by {self.largest_difference:.2g}, allowed are {bounds.scores:g}"
         if self.identical is not None and not self.identical >= bounds.identical:
-            yield f"{self.identical:.1%} of the answers are the same, at least {bounds.identical:.0%} must be"
+            yield f"{self.identical:.1%} of the answers are identical, at least {bounds.identical:.0%} must be"
         if not self.score_difference <= bounds.score:
             yield f"{self.metric} differs by {self.score_difference:.2f}, allowed are {bounds.score:g}"
 
@@ -105,7 +105,7 @@ class Parity:
             rows.insert(0, (self.metric, f"{self.run.score:.2f}", f"{self.export.score:.2f}"))
         title = f"{self.test_set}, {self.texts:,} texts"
         if self.identical is not None:
-            rows.append(("answers that are the same", "", f"{self.identical:.2%}"))
+            rows.append(("identical answers", "", f"{self.identical:.2%}"))
         rows.append(("largest difference of a score", "", f"{self.largest_difference:.2g}"))
         lines = [f"| {title} | run | export |", "|---|---|---|"]
         return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]

@@ -22,7 +22,7 @@ def settings_of(given: Given) -> dict[str, Any]:
     """Return the settings of a run over texts. Raises RunError for other items, and a search that no sample does."""
     config, model = given.config, given.model
     if given.tokenizers is None:
-        raise RunError(f"the items of this run of {config.task} are no texts: export runs over texts")
+        raise RunError(f"the items of this run of {config.task} are not texts: export runs over texts")
     own = given.tokenizers.target
     rows = rows_of(own)
     # A tokenizer without padding of its own (Marian's also starts targets) gets an id that it does not use.
@@ -33,7 +33,7 @@ def settings_of(given: Given) -> dict[str, Any]:
         found |= {"start": rows[SOS], "end": rows[EOS]}
     if config.task == "translation":
         if config.generation.no_repeat_ngram_size or config.generation.trees:
-            raise RunError("generation.no_repeat_ngram_size and trees are of this program's search: leave them out")
+            raise RunError("sample.py cannot search with generation.no_repeat_ngram_size or trees: leave them out")
         return found | {name: getattr(config.generation, name) for name in SEARCH}
     if config.task == "language_modelling":
         if not config.generation.ends and rows[EOS] is not None:

@@ -75,8 +75,8 @@ class MemoryAttention(nn.Module):
 def _of_projected_keys(config: AttentionConfig, query_size: int, key_size: int) -> AttentionConfig:
     if (found := config.of_projected_keys()) is None:
         raise ValueError(
-            f"queries of {query_size} numbers cannot meet keys of {key_size} by {config.kind}: choose `general` or "
-            "`additive`, or equal sizes"
+            f"queries of {query_size} numbers cannot be compared with keys of {key_size} by {config.kind}: choose "
+            "`general` or `additive`, or equal sizes"
         )
     return found
 

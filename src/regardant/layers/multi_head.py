@@ -161,7 +161,7 @@ class SelfAttention(nn.Module):
         _check_positions(positions, self.mechanism, config.kind)
         self.positions = positions
         if self.mechanism.needs_projection and projections == "none":
-            raise ValueError(f"{config.kind} weighs projected queries and keys: choose other projections than 'none'")
+            raise ValueError(f"{config.kind} needs projected queries and keys: choose other projections than 'none'")
         if self.mechanism.shares_query_and_key:
             if shape.num_key_heads != shape.num_heads:
                 raise ValueError(

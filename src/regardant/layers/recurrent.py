@@ -125,7 +125,7 @@ class RecurrentEncoder(nn.Module):
             ValueError: the encoder is bidirectional.
         """
         if bptt is not None and self.bidirectional:
-            raise ValueError("an encoder that reads from both sides cannot be truncated: set bidirectional=false")
+            raise ValueError("a bidirectional encoder cannot be truncated: set bidirectional=false")
         self.bptt = bptt
 
     def read(self, x: Float[Tensor, "B T I"], real: Bool[Tensor, "B T"] | None) -> tuple[Float[Tensor, "B T R"], State]:

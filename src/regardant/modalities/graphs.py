@@ -148,7 +148,7 @@ class GraphsCodec(Codec):
     def describe(self) -> str:
         shape = self.shape
         return (
-            f"graphs of at most {shape.most_nodes} nodes of {shape.features} features, {shape.edge_features} of an edge"
+            f"graphs of at most {shape.most_nodes} nodes of {shape.features} features, edges of {shape.edge_features}"
         )
 
     def save(self, run: Path) -> None:

@@ -230,8 +230,8 @@ def _chosen_patch(shape: Sequence[int]) -> int:
     side = fitting_patch((height, width))
     if side is None:
         raise ConfigError(
-            f"input.patch_size: auto finds no patches of which images of {format_size(shape)} have {LEAST_PATCHES} to "
-            f"{MOST_PATCHES}: set input.resize=auto, or a patch size"
+            f"input.patch_size: auto finds no size that cuts images of {format_size(shape)} into {LEAST_PATCHES} to "
+            f"{MOST_PATCHES} patches: set input.resize=auto, or a patch size"
         )
     return side
 

@@ -81,8 +81,8 @@ class SeriesModalityConfig(ModalityConfig):
         """Refuse patches that leave steps out, or that are longer than the history."""
         if (sizes := self._sizes) != sorted(sizes, reverse=True):
             raise ValueError(
-                f"stride ({self.stride}), patch_length ({self.patch_length}) and history ({self.history}) must not "
-                "descend: patches cover the history"
+                f"stride ({self.stride}), patch_length ({self.patch_length}) and history ({self.history}) must be in "
+                "ascending order: patches cover the history"
             )
         return self
 
@@ -196,7 +196,9 @@ class SeriesCodec(Codec):
 
     def describe(self) -> str:
         shape, names = self.shape, self.statistics.names
-        return f"{len(names)} series, read by {shape.history} steps in {shape.patches} patches of {shape.patch_length}"
+        return (
+            f"{len(names)} series, {shape.history} steps of history in {shape.patches} patches of {shape.patch_length}"
+        )
 
     def save(self, run: Path) -> None:
         write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics), ensure_ascii=False) + "\n")

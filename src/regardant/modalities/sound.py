@@ -91,8 +91,8 @@ class SoundModalityConfig(RecordingModalityConfig):
         window, hop = (round(sample_rate * length / 1000) for length in (self.window_ms, self.hop_ms))
         if min(window, hop) < 1:
             raise ValueError(
-                f"window_ms ({self.window_ms:g}) and hop_ms ({self.hop_ms:g}) must each hold a sample of "
-                f"{sample_rate:,} a second: raise them"
+                f"window_ms ({self.window_ms:g}) and hop_ms ({self.hop_ms:g}) must each hold a sample at "
+                f"{sample_rate:,} samples a second: raise them"
             )
         if num_mels is not None:
             return LogMel(sample_rate, window, hop, num_mels)

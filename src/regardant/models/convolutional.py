@@ -51,10 +51,8 @@ class ConvolutionalConfig(EncoderConfig):
             )
         answers = head(self.d_model)
         if answers.reads_class_token or answers.pooling in ("first", "last"):
-            vector = "a class token" if answers.reads_class_token else f"the {answers.pooling} place"
-            raise ValueError(
-                f"convolutional has features of places, of which {vector} knows little: set head.pooling=mean or max"
-            )
+            vector = "a class token" if answers.reads_class_token else f"the {answers.pooling} element"
+            raise ValueError(f"convolutional does not mix the whole image into {vector}: set head.pooling=mean or max")
         model = EncoderOnly(self, ConvolutionalFeatures(self, patches.channels), NoMixing(), answers)
         model.dropout_key = share_key(model)
         return model

@@ -150,7 +150,7 @@ class EncoderDecoderConfig(TransformerConfig, SequenceToSequenceConfig):
     def layers_have_their_memory(self) -> "EncoderDecoderConfig":
         """Refuse memory=per_layer with reversible residuals, or with stacks of unequal depth."""
         if self.memory == "per_layer" and self.residual == "reversible":
-            raise ValueError("memory 'per_layer' keeps what reversible residuals are there to forget: choose one")
+            raise ValueError("memory 'per_layer' keeps activations that reversible residuals discard: choose one")
         if self.memory == "per_layer" and self.encoder.num_layers != self.decoder.num_layers:
             raise ValueError(
                 f"memory 'per_layer' pairs layers, but the encoder has {self.encoder.num_layers} and the decoder "

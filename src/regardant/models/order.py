@@ -43,7 +43,7 @@ def require_pooling_in_any_order(head: Head, input: Representation) -> None:
     """Raise ValueError if a head reads the first or the last element."""
     if head.pooling in ("first", "last"):
         raise ValueError(
-            f"pooling {head.pooling} reads an element for its place, and a {input.unit} has none: choose another "
+            f"pooling {head.pooling} reads an element by its position, and a {input.unit} has none: choose another "
             "pooling (such as mean)"
         )
 

@@ -99,7 +99,7 @@ class Encoder(SequenceEncoder):
         """
         if self.reversible and self.training and x.edges is not None and x.edges.requires_grad:
             raise ValueError(
-                "reversible residuals give no gradient to edges that learn: set residual=add (and "
+                "reversible residuals give no gradient to a learned bias of edges: set residual=add (and "
                 "activation_checkpointing=true, where memory is short)"
             )
         view = PassView(

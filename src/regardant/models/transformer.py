@@ -151,7 +151,7 @@ class TransformerConfig(Config):
     def two_streams_are_pre_norm(self) -> Self:
         """Refuse norm=post for residuals that normalise the input of a sublayer."""
         if self.residual in ("reversible", "composition") and self.norm == "post":
-            raise ValueError(f"{self.residual} residuals normalise what a sublayer reads: set norm=pre")
+            raise ValueError(f"{self.residual} residuals normalise the input of a sublayer: set norm=pre")
         return self
 
     @model_validator(mode="after")
@@ -159,7 +159,7 @@ class TransformerConfig(Config):
         """Refuse activation checkpointing for residuals that recompute activations themselves, or keep them all."""
         if self.residual == "reversible" and self.activation_checkpointing:
             raise ValueError(
-                "reversible residuals keep no activations that activation_checkpointing could forget: choose one"
+                "reversible residuals keep no activations that activation_checkpointing could discard: choose one"
             )
         if self.residual == "composition" and self.activation_checkpointing:
             raise ValueError("composed residuals keep all activations: set activation_checkpointing=false")

@@ -104,7 +104,7 @@ def matrix_svg(matrix: Matrix) -> Drawing:
     if named:
         parts += _words(matrix, left, top, cell, size)
     else:
-        note = fitted(f"{rows:,} rows and {columns:,} columns, too many to name", width - 2 * MARGIN)
+        note = fitted(f"{rows:,} rows and {columns:,} columns, too many to label", width - 2 * MARGIN)
         parts.append(f'<text class="quiet" x="{MARGIN}" y="{MARGIN + TITLE}">{note}</text>')
     few = matrix.numbers.size <= MOST_CELLS
     parts += _cells(matrix, left, top, cell) if few else shaded(matrix.numbers, left, top, cell)

@@ -31,7 +31,7 @@ def _over_item(picture: AttentionPicture, layer: int, head: int | None) -> Drawi
     remarks = [f"Shades: {asking(picture)}."]
     if beside := picture.source[: len(picture.source) - len(layout.labels)]:
         share = float(key_weights(picture, layer, head)[: len(beside)].sum())
-        remarks.append(f"{share:.0%} of it is on {', '.join(beside)}, which is not drawn.")
+        remarks.append(f"{share:.0%} of the attention is on {', '.join(beside)}, which is not drawn.")
     if layout.places:
         remarks.append("Lines: attention along an edge, relative to the largest.")
     item = max(LEAST_WIDTH, min(WIDTH, HEIGHT / layout.height))
@@ -49,7 +49,7 @@ def _over_item(picture: AttentionPicture, layer: int, head: int | None) -> Drawi
         parts = drawn_item(layout, MARGIN, top, item)
         parts += shades(weights, layout, MARGIN, top, item)
     bottom = top + item * layout.height
-    scale, scale_width = ramp(MARGIN, bottom + 2 * GAP + 2, "of its attention", f"{weights.max():.1%}", of_cells=False)
+    scale, scale_width = ramp(MARGIN, bottom + 2 * GAP + 2, "of the attention", f"{weights.max():.1%}", of_cells=False)
     width = MARGIN + max(item, scale_width, 1.1 * text_width(caption), *map(text_width, remarks)) + MARGIN
     height = bottom + 3 * GAP + MARGIN
     return document([page(width, height), *texts, *parts, scale], width, height, title=f"{picture.title}: {caption}")

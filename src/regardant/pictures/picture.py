@@ -108,7 +108,7 @@ class AttentionPicture:
             if units and made_of != len(pieces):
                 raise ValueError(f"{name}_units are made of {made_of} pieces; give units of all {len(pieces)}")
         if bool(self.source_units) != bool(self.target_units):
-            raise ValueError("units of one side alone; give those of source and target, or none")
+            raise ValueError("units of one side only; give those of source and target, or none")
         for name, labels, layout in (
             ("source", self.source, self.source_layout),
             ("target", self.target, self.target_layout),

@@ -24,7 +24,7 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.heads):
-                raise ValueError(f"row {row[:1]} has {len(row)} cells under {len(self.heads)} heads; give as many")
+                raise ValueError(f"row {row[:1]} has {len(row)} cells under {len(self.heads)} heads; give one for each")
 
     def lines(self) -> list[str]:
         """Return the caption, the heads and the rows: the first column flush left, the others flush right."""

@@ -139,7 +139,9 @@ def decide(
     kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
     if device.type == "cuda":  # not timed: such a machine is built for bfloat16 and fused attention
         if config.processes not in ("auto", 1):
-            raise ConfigError("training.processes divides the cores of a CPU, and here is an accelerator: leave it out")
+            raise ConfigError(
+                "training.processes divides the cores of a CPU, and this machine has an accelerator: leave it out"
+            )
         fused: KernelName = "triton" if available(device) else "sdpa"
         return Decisions(precisions[-1], fused if config.attention_kernel == "auto" else kernels[0], threads)
     processes, more = (1, _divisors(threads)) if config.processes == "auto" else (config.processes, [])

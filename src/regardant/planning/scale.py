@@ -100,7 +100,7 @@ class ScalingCost:
         return [
             f"{self.strategy} on {self.devices}",
             f"  memory        {self.memory_bytes / 2**30:.1f} GiB a rank, {self.state_bytes / 2**30:.1f} of them "
-            f"weights, gradients and what the optimizer keeps{room}",
+            f"weights, gradients and optimizer state{room}",
             f"  sent          {self.sent_bytes / 2**20:,.0f} MiB by each rank in an update",
             f"  speed         {self.tokens_per_second:,.0f} target tokens per second",
             f"  time          {self.hours:,.1f} hours{cost}",
@@ -162,11 +162,11 @@ def assumptions(config: TaskConfig, device: Device) -> list[str]:
         f"an update is {training.accumulate} x {training.batch_tokens:,} tokens of all ranks together (training."
         f"batch_tokens, training.accumulate); {training.max_updates or UPDATES:,} updates",
         f"{device.name}: {device.memory / 1e9:.0f} GB, {device.flops / 1e12:,.0f} TFLOP/s, of which training reaches "
-        f"{device.share:.0%}; an operation starts in {device.launch * 1e6:.0f} us",
+        f"{device.share:.0%}; launching an operation takes {device.launch * 1e6:.0f} us",
         f"{device.name}: {device.bandwidth / 1e9:,.0f} GB/s of memory, {device.link / 1e9:,.0f} GB/s to each other",
         f"weights, gradients, two moments and an average in float32; activations in "
         f"{'bfloat16' if device.narrow else 'float32'}; {device.resident / 1e9:.1f} GB for libraries",
-        "ddp sends while it computes the backward pass, fsdp in all passes; what takes longer than that is waited for",
+        "ddp sends during the backward pass, fsdp during all passes; sending that takes longer adds to the time",
     ]
 
 
@@ -249,9 +249,7 @@ def _model(config: TaskConfig, vocabulary: int, length: int) -> tuple[Model, lis
         require_memory(lambda: sizes.build(words, head))
         row = torch.ones(1, sizes.max_length, dtype=torch.int64)
         return sizes.build(words, head), [row, row]
-    raise ConfigError(
-        f"plan --devices reckons with a vocabulary, and a model of {config.task} has none: leave out --devices"
-    )
+    raise ConfigError(f"plan --devices needs a vocabulary, and a model of {config.task} has none: leave out --devices")
 
 
 class _Operations(TorchDispatchMode):

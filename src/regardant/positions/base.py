@@ -134,7 +134,7 @@ class InputConfig(PositionsConfig):
     def size_is_of_concatenated_positions(self) -> "InputConfig":
         """Refuse a size of added positions, which have d_model features."""
         if self.combine == "add" and self.size is not None:
-            raise ValueError("size is of positions that are put beside: set combine=concatenate or leave it out")
+            raise ValueError("size is for concatenated positions: set combine=concatenate or leave it out")
         return self
 
     def width(self, d_model: int, max_length: int) -> int:

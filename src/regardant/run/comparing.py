@@ -18,7 +18,7 @@ def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
     for a run that is incomplete or not evaluated.
     """
     if len(folders) < 2:
-        raise ConfigError(f"{', '.join(map(str, folders))} alone makes no comparison: give two runs or more")
+        raise ConfigError(f"{', '.join(map(str, folders))} is a single run: give two runs or more")
     places = [folder.resolve() for folder in folders]
     for number, folder in enumerate(folders):
         if places[number] in places[:number]:
@@ -30,7 +30,7 @@ def compare(folders: Sequence[Path], page: Path | None = None) -> Report:
     for folder, record in records.items():
         if record.config.task != first.task:
             raise ConfigError(
-                f"{folders[0]} is a run of {first.task}, {folder} of {record.config.task}: give runs of one"
+                f"{folders[0]} is a run of {first.task}, {folder} of {record.config.task}: give runs of one task"
             )
     report = task_named(first.task).compare({folder: (one.config, one.plan) for folder, one in records.items()})
     if page is not None:

@@ -105,7 +105,7 @@ def _write(to: str, given: Given, folder: Path, stored: str) -> str | None:
         from regardant.interop.ctranslate2.export import export as write_ctranslate2  # an extra
 
         if not isinstance(given.model, SequenceToSequenceModel) or given.tokenizers is None:
-            raise RunError(f"ctranslate2 is of translators, and this is a run of {given.config.task}: use onnx")
+            raise RunError(f"ctranslate2 takes translators only, and this is a run of {given.config.task}: use onnx")
         write_ctranslate2(given.model, given.tokenizers, folder, stored)
         more = {"never": [given.tokenizers.target.pieces[token] for token in NEVER_WRITTEN]}
         names, sample = ("source_tokenizer.json", "target_tokenizer.json"), "ctranslate2_translator"
@@ -135,7 +135,7 @@ def _compared(
     trained: Trained, run: Path, folder: Path, data: Sequence[Path], stored: str, sample: str | None
 ) -> Exported:
     if sample is None:
-        return Exported(None, "an export of these items has no sample to compare by", ())
+        return Exported(None, "an export for these items has no sample program to compare with the run", ())
     exchange = trained.exchange(data)
     if exchange is None:
         return Exported(None, "this run has no test texts: give some with --data", ())

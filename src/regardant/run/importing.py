@@ -31,7 +31,7 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
     try:
         found = read(source)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # from a wrong type, a zero
-        raise DataError(f"{source}: its .json files hold what cannot be understood ({error}): restore them") from error
+        raise DataError(f"{source}: its .json files hold invalid values ({error}): restore them") from error
     config = load_recipe(found.recipe, origin=str(source))
     task = task_named(config.task)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -63,7 +63,7 @@ class Run:
         device, weights = the_device(), self.folder / WEIGHTS
         # A run.yaml that was changed may ask for a model that is far larger than its weights.
         most = OPENED * weights.stat().st_size + SLACK if device.type == "cpu" and weights.is_file() else None
-        with memory_guard(f"the model of {self.folder}", "is its run.yaml what training wrote? restore it", most):
+        with memory_guard(f"the model of {self.folder}", "restore its run.yaml, which may have been changed", most):
             trained = task_named(self.config.task).open(self.config, self.folder, device)
         use_kernel(trained.model, self.record.decided.kernel)
         return trained
@@ -130,7 +130,7 @@ class Run:
         """Find the activations of a language model that carry its answer to a clean text, by activation patching with a
         corrupted text of as many tokens. Raises RunError for a run of another task."""
         if not hasattr(self.trained, "trace"):
-            raise RunError(f"{self.folder} is a run of {self.config.task}, and a language model alone is traced")
+            raise RunError(f"{self.folder} is a run of {self.config.task}, and only a language model can be traced")
         return cast("Trace", self.trained.trace(clean, corrupted))
 
     def evaluate(self, *, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:

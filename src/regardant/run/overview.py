@@ -31,7 +31,7 @@ def overview(folder: Path, record: Record) -> str:
         ("data", _settings(config.data)),
         ("model", _model(config.model, record.plan)),
         (f"best {config.metric.name}", _best(folder, config.metric.unit)),
-        ("go on", ", ".join(calls) if trained else "it has no weights yet: train it to its end"),
+        ("use", ", ".join(calls) if trained else "not possible yet: train the run to its end first"),
     ]
     return facts(str(folder), rows)
 

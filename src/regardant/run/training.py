@@ -97,7 +97,9 @@ def train_in_turn(config: TaskConfig, folder: Path, log: Log) -> Outcome:
     """Train one of several models in turn. Raises RunError if torchrun has started this process."""
     outcome = train(config, folder, log)
     if outcome is None:
-        raise RunError("several models are trained in turn, each by processes of its own: start this without torchrun")
+        raise RunError(
+            "this trains several models in turn, each in processes that it starts itself: run it without torchrun"
+        )
     return outcome
 
 
@@ -132,7 +134,7 @@ def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log, gr
         log(line)
     if group is not None:
         decisions = replace(decisions, processes=group.size)
-        log(f"in {group.size} processes; speed, memory and time above are of one")
+        log(f"training in {group.size} processes; speed, memory and time above are those of one")
     record = Record(
         asked=config,
         config=prepared.config,
@@ -169,7 +171,7 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     resolved = record.config.model_copy(update={"training": with_changes(record.config.training, config.training)})
     prepared = _prepare(resolved, folder, log)
     if prepared.fingerprints != record.fingerprints:
-        raise RunError(f"the text is not what {folder} was begun with: restore it, or give another --out")
+        raise RunError(f"the data is not what {folder} was begun with: restore it, or give another --out")
     decided = record.decided
     log(f"as decided at the start: {decided.summary()}")
     if (targets := record.plan.get("validation_targets")) is not None:

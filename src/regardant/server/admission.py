@@ -57,13 +57,13 @@ def read_key(file: Path | None, *, is_loopback: bool) -> bytes | None:
             if is_loopback:
                 return None
             raise ConfigError(
-                f"other machines can reach this --host, so that an API key is needed: set {KEY_VARIABLE}, give "
+                f"other machines can reach this --host, so an API key is needed: set {KEY_VARIABLE}, give "
                 "--api-key-file FILE, or leave --host out"
             )
     if len(given) < LEAST_KEY or not (given.isascii() and given.isprintable() and " " not in given):
         raise ConfigError(
-            f"the API key in {origin} has {len(given)} characters: give at least {LEAST_KEY} letters and digits, as "
-            "`openssl rand -hex 32` writes them"
+            f"the API key in {origin} has {len(given)} characters: give at least {LEAST_KEY}, printable ASCII without "
+            "spaces, such as `openssl rand -hex 32` writes"
         )
     return given.encode()
 
@@ -95,9 +95,9 @@ class Admission:
     def _refusal(self, scope: Scope) -> Refusal | None:
         headers = Headers(scope=scope)
         if self.access.is_loopback and not is_ours(headers.get("host", ""), scope):
-            return Refusal("this server answers to localhost and 127.0.0.1 with its port: ask by one of them", 400)
+            return Refusal("the Host header is not that of this server: use localhost or 127.0.0.1 with its port", 400)
         if self.access.is_loopback and is_of_another_site(scope):
-            return Refusal("a page of another site may not ask this server: open its own address", 403)
+            return Refusal("requests from pages of other sites are refused: open the address of this server", 403)
         if scope["path"] not in WITHOUT_KEY and not self._is_slow_enough(scope):
             return Refusal(
                 f"more than {self.service.limits.max_rate} requests in a second came from one address: send fewer",
@@ -110,7 +110,7 @@ class Admission:
             if kind.lower() != "bearer" or not is_right:
                 return Refusal("the API key is missing or wrong: send the header `Authorization: Bearer KEY`", 401)
         if self.service.is_draining and scope["path"].startswith(WORK):
-            return Refusal("the server is about to end: ask another one, or try again later", 503, DRAIN_SECONDS)
+            return Refusal("the server is shutting down: use another one, or try again later", 503, DRAIN_SECONDS)
         return None
 
     def _is_slow_enough(self, scope: Scope) -> bool:

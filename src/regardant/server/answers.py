@@ -32,8 +32,8 @@ STATUSES = {
     413: "body too large",
     422: "a request that cannot be answered",
     429: "queue full",
-    503: "server ending, or out of memory",
-    504: "took too long",
+    503: "server shutting down, or out of memory",
+    504: "request timed out",
 }
 """Statuses of failed requests, for the OpenAPI description."""
 
@@ -45,7 +45,7 @@ def add_problems(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         line = str(error.detail)
         if error.status_code in (404, 405):
-            line = f"there is no {request.method} {request.url.path[:100]} here: /openapi.json lists what there is"
+            line = f"there is no {request.method} {request.url.path[:100]} here: /openapi.json lists the endpoints"
         elif error.status_code == 400:
             line = NO_JSON
         return problem(line, error.status_code)

@@ -47,7 +47,7 @@ def _operations(service: Service) -> APIRouter:
 
     @router.get("/health", response_class=Response, responses={503: {"model": Problem}})
     async def health() -> Response:
-        """Tell whether the process works. If not, it has to be started again."""
+        """Answer with status 200 while the process works. If the status is 503, restart it."""
         return (
             Response()
             if len(service.alive) == len(service.workers)
@@ -56,9 +56,9 @@ def _operations(service: Service) -> APIRouter:
 
     @router.get("/ready", response_class=Response, responses={503: {"model": Problem}})
     async def ready() -> Response:
-        """Tell whether requests should be sent here."""
+        """Answer with status 200 while the server accepts requests."""
         if service.is_draining:
-            return problem("the server is about to end: ask another one", 503)
+            return problem("the server is shutting down: use another one", 503)
         return await health()
 
     @router.get("/metrics", response_class=PlainTextResponse)

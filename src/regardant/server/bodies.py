@@ -10,7 +10,7 @@ LONGEST_FIELD = 50
 SENTENCE = "The old judge sees the small cat."
 
 RunName = Annotated[
-    str | None, Field(description="Name of a run. It may be left out where one run is served.", examples=["demo"])
+    str | None, Field(description="Name of a run. Optional if only one run is served.", examples=["demo"])
 ]
 RequestItem = Annotated[
     str | dict[str, Any],
@@ -19,7 +19,7 @@ RequestItem = Annotated[
         "reads: a question with its context, a graph, an item of several parts."
     ),
 ]
-BeamSize = Annotated[int | None, Field(ge=1, description="Hypotheses followed at once. Left out: as the recipe says.")]
+BeamSize = Annotated[int | None, Field(ge=1, description="Hypotheses kept at each step. Default: the recipe's.")]
 
 
 class Body(BaseModel):
@@ -54,7 +54,7 @@ class TranslateBody(Body):
     beam_size: BeamSize = None
     nbest: int | None = Field(None, ge=1, description="Translations of each text, best first.")
     length_penalty: float | None = Field(
-        None, ge=0, le=10, allow_inf_nan=False, description="Exponent of the length, which divides scores."
+        None, ge=0, le=10, allow_inf_nan=False, description="Exponent of the length that divides log-probabilities."
     )
 
 
@@ -69,7 +69,7 @@ class Translation(Candidate):
     """The best translation of a text."""
 
     candidates: list[Candidate] = Field(description="As many as `nbest`, best first.")
-    notes: list[str] = Field(description="What the user should know: a text that was split, an end that was cut off.")
+    notes: list[str] = Field(description="Notes for the user, such as that a text was split or cut off.")
 
 
 class Translations(BaseModel):
@@ -95,16 +95,16 @@ class Predictions(BaseModel):
 
 
 class ScoreBody(Body):
-    """Texts whose probability is asked."""
+    """Texts to score."""
 
     items: list[RequestItem] = Field(
-        min_length=1, fail_fast=True, examples=[[SENTENCE]], description="Texts; of a translator, the sources."
+        min_length=1, fail_fast=True, examples=[[SENTENCE]], description="Texts; for a translator, the sources."
     )
     targets: list[str] | None = Field(
         None,
         fail_fast=True,
         examples=[["Le vieux juge voit le petit chat ."]],
-        description="Of a translator: the text for each item.",
+        description="For a translator: the translation of each item.",
     )
 
 
@@ -113,17 +113,17 @@ class Scores(BaseModel):
 
     run: str
     scores: list[dict[str, Any]] = Field(
-        description="Of a translator `log_probability` in nats; of a language model `loss` in nats per token, "
+        description="For a translator `log_probability` in nats; for a language model `loss` in nats per token, "
         "`perplexity`, `bits_per_character`, `tokens` and `characters`.",
         examples=[[{"log_probability": -3.2}]],
     )
 
 
 class InspectBody(Body):
-    """An item whose attention is asked."""
+    """An item to inspect."""
 
     item: RequestItem = Field(examples=[SENTENCE])
-    target: str | None = Field(None, description="Of a translator: the translation. Left out: its own.")
+    target: str | None = Field(None, description="For a translator: the translation. Default: its own.")
     beam_size: BeamSize = None
 
 
@@ -131,15 +131,15 @@ class GenerateBody(Body):
     """A text to continue."""
 
     prompt: str = Field(min_length=1, examples=["Once "])
-    max_tokens: int | None = Field(None, ge=1, description="Tokens to write.", examples=[40])
+    max_tokens: int | None = Field(None, ge=1, description="Maximum number of tokens.", examples=[40])
     temperature: float | None = Field(
-        None, ge=0, le=10, allow_inf_nan=False, description="1: as learned; 0: the likeliest token."
+        None, ge=0, le=10, allow_inf_nan=False, description="1: the model's probabilities; 0: the likeliest token."
     )
-    top_k: int | None = Field(None, ge=1, description="Draw from so many of the likeliest tokens.")
+    top_k: int | None = Field(None, ge=1, description="Sample from this number of likeliest tokens.")
     top_p: float | None = Field(
-        None, gt=0, le=1, allow_inf_nan=False, description="Draw from the fewest tokens with this share."
+        None, gt=0, le=1, allow_inf_nan=False, description="Sample from the fewest tokens that reach this probability."
     )
-    seed: int = Field(0, ge=0, lt=2**63, description="Decides what is drawn.")
+    seed: int = Field(0, ge=0, lt=2**63, description="Seed of the random numbers.")
 
 
 class ServedRun(BaseModel):
@@ -148,7 +148,7 @@ class ServedRun(BaseModel):
     run: str
     task: str
     verbs: list[str]
-    files: list[str] = Field(description="Ends of the names of files that items are. Empty: items are no files.")
+    files: list[str] = Field(description="Suffixes of the files that are items. Empty: items are not files.")
 
 
 class Problem(BaseModel):

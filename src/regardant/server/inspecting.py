@@ -22,7 +22,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/score", response_model=Scores)
     async def score(body: ScoreBody, request: Request) -> Response:
-        """Score texts: by a language model, or by a translator as the translations of items."""
+        """Score texts by a language model, or translations of items by a translator."""
         worker = service.worker(body.run)
         _require_scored(worker, body, limits)
         with given(worker, body.items, limits) as (items, _):
@@ -86,7 +86,7 @@ def _require_scored(worker: Worker[Run], body: ScoreBody, limits: Limits) -> Non
     """Raise Refusal for a run that scores no text, and for a request without the texts that the run scores."""
     config = worker.run.config
     if not hasattr(worker.run.trained, "score"):
-        raise Refusal(f"{worker.name} is a run of {config.task}, which scores no text: ask /v1/predict")
+        raise Refusal(f"{worker.name} is a run of {config.task}, which scores no text: use /v1/predict")
     if "generate" in config.verbs:
         if body.targets is not None:
             raise Refusal("targets was given, but a language model scores `items` alone: leave it out")

@@ -20,7 +20,7 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:  # UnicodeError: a name with an empty or a long part, as a..b
-        reason = error.strerror if isinstance(error, OSError) else "no name of a host"
+        reason = error.strerror if isinstance(error, OSError) else "not a host name"
         raise RunError(f"the host {host!r} is no address of this machine ({reason}): give another") from error
     with socket.socket(family, kind, protocol) as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

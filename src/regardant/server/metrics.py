@@ -31,11 +31,11 @@ class Metrics:
             "regardant_batch_seconds", "Seconds to compute a batch.", ["run"], buckets=SECONDS, registry=registry
         )
         self.dropped = Counter(
-            "regardant_dropped", "Calls not computed: the client left or ran out of time.", ["run"], registry=registry
+            "regardant_dropped", "Calls not computed: client disconnected or timeout.", ["run"], registry=registry
         )
-        self.reloads = Counter("regardant_reloads", "Runs opened again.", ["run", "outcome"], registry=registry)
-        self._queue = Gauge("regardant_queue_rows", "Rows that wait.", ["run"], registry=registry)
-        self._active = Gauge("regardant_active_requests", "Requests that are being answered.", registry=registry)
+        self.reloads = Counter("regardant_reloads", "Reloads of runs.", ["run", "outcome"], registry=registry)
+        self._queue = Gauge("regardant_queue_rows", "Rows in the queue.", ["run"], registry=registry)
+        self._active = Gauge("regardant_active_requests", "Requests in progress.", registry=registry)
 
     def watch_queue(self, run: str, rows_waiting: Callable[[], int]) -> None:
         """Report the number of rows in a run's queue."""

@@ -51,9 +51,7 @@ class Observing:
             self.service.log(log_line("fault", place=place_of(error)))
             if status:  # the client receives a truncated response
                 raise ConnectionError("the answer ended early") from None
-            await problem("the server made a mistake, which it has logged: report it", FAULT)(
-                scope, receive, send_observed
-            )
+            await problem("internal server error, which is logged: report it", FAULT)(scope, receive, send_observed)
         finally:
             path = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - began

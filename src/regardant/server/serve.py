@@ -61,8 +61,8 @@ def serve(
         raise ConfigError("--tls-cert and --tls-key need each other: give both, or none of them")
     if limits.max_queue < limits.max_batch:
         raise ConfigError(
-            f"--max-queue {limits.max_queue} is less than --max-batch {limits.max_batch}, so that a request of as many "
-            "texts would never be taken on: raise it, or lower --max-batch"
+            f"--max-queue {limits.max_queue} is less than --max-batch {limits.max_batch}, so a request of that many "
+            "texts would never be accepted: raise --max-queue, or lower --max-batch"
         )
     with bound(address.host, address.port) as opened:
         host, port = opened.getsockname()[:2]
@@ -80,7 +80,7 @@ def serve(
         finally:
             service.close()
         if service.alive:
-            log(f"a batch of {', '.join(service.alive)} is given up: its clients have left")
+            log(f"a batch of {', '.join(service.alive)} is abandoned: its clients have disconnected")
             os._exit(0)  # nothing can stop its thread, and Python would wait for it
 
 

@@ -125,8 +125,8 @@ class Asking:
         if left in done:
             raise ClientLeft
         raise Refusal(
-            f"the answer took more than {self.limits.timeout:g} s, which is what a request may take: send less, or try "
-            "again later",
+            f"the answer took more than {self.limits.timeout:g} s, the timeout of a request: send less, or try again "
+            "later",
             status=504,
         )
 

@@ -29,7 +29,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/generate", response_class=StreamingResponse, responses={200: {"content": {EVENTS: {}}}})
     async def generate(body: GenerateBody, request: Request) -> StreamingResponse:
-        """Continue a text. Every event has `{"text": PIECE}`; the last one is named `end`, after a mistake `error`."""
+        """Continue a text. Every event has `{"text": PIECE}`; the last is named `end`, or `error` after a failure."""
         worker = service.worker(body.run, "generate")
         limits.require_text("prompt", body.prompt)
         limits.require_most("max_tokens", body.max_tokens, limits.max_tokens)

@@ -87,7 +87,7 @@ class Advice:
     def lines(self) -> list[str]:
         """Return the lines to print, the answer first."""
         simpler = self.comparison.simpler
-        answer = "yes, a Transformer" if self.advised else f"no, {simpler} does as well"
+        answer = "yes, a Transformer" if self.advised else f"no, it is not clearly better than {simpler}"
         is_small = self.comparison.counts_items and self.targets < FEW
         few = f"; lectures advise against a Transformer below {FEW:,}" if is_small else ""
         device = "an accelerator" if the_device().type != "cpu" else f"{os.cpu_count()} CPU cores"
@@ -101,7 +101,9 @@ class Advice:
             speed, memory = self.speeds[name], self.memory[name] / 2**30
             costs = f"{speed:,.0f} {self.unit}s a second, {memory:.2f} GiB of memory"
             found.append(f"{name:{width}}{self.metric.name} {listed}; {costs}")
-        found.append("budget          with more minutes or data the answer may differ: give --minutes, and ask again")
+        found.append(
+            "budget          with more minutes or data the answer may differ: raise --minutes, and run it again"
+        )
         return found
 
 

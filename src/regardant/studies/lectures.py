@@ -42,22 +42,22 @@ ENGLISH = ("The cat sat on the mat.", "The old woman sees the small dog.")
 
 LABS: dict[str, Lab] = {
     "bahdanau": Lab(
-        "French to English by a recurrent encoder, with a plain decoder and with one that attends",
+        "French to English: a recurrent model without attention, and one with Bahdanau's attention",
         {"plain": ("ladder/gru-cho", FRENCH_FIRST), "attention": ("ladder/gru-bahdanau", FRENCH_FIRST)},
         FRENCH,
     ),
     "transformer": Lab(
-        "English to French by a recurrent model with attention and by a Transformer",
+        "English to French: a recurrent model with attention, and a Transformer",
         {"recurrent": ("ladder/gru-bahdanau", GRAMMAR), "transformer": ("ladder/transformer", GRAMMAR)},
         ENGLISH,
     ),
     "one-to-one": Lab(
-        "English to French by one output for each input, which fails, and by an encoder and a decoder",
+        "English to French: one output for each input, which fails, and an encoder with a decoder",
         {"one-to-one": ("ladder/gru-one-to-one", GRAMMAR), "encoder-decoder": ("ladder/gru-fixed", GRAMMAR)},
         ENGLISH,
     ),
     "luong": Lab(
-        "English to French by the scores of Bahdanau and of Luong",
+        "English to French: the attention scores of Bahdanau, and those of Luong",
         {"bahdanau": ("ladder/gru-bahdanau", GRAMMAR), "luong": ("ladder/gru-luong", GRAMMAR)},
         ENGLISH,
     ),

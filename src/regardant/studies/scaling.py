@@ -72,8 +72,8 @@ class Scaling:
         """Return a sentence that says whether the losses follow a power law."""
         low, high = self.law.interval
         if low <= 0 <= high:
-            return "no power law: the interval of the exponent holds 0"
-        return f"the losses {'fall' if low > 0 else 'rise'} with {self.by} along a line of logarithms"
+            return "no power law: the interval of the exponent contains 0"
+        return f"the losses {'fall' if low > 0 else 'rise'} with {self.by} by a power law"
 
     def page(self, recipe: str) -> str:
         """Return an offline HTML page with the points and the line."""
@@ -132,7 +132,7 @@ def _budget(load: Load, folder: Path, by: ScaledQuantity, minutes: float, log: L
         prepared, _, planned = plan(config, Path(temporary), lambda line: None)
     updates = planned.updates if kept is None else kept
     if updates < LEAST_UPDATES:
-        raise ConfigError(f"--minutes {minutes:g} leaves {updates} updates to a training: give more minutes")
+        raise ConfigError(f"--minutes {minutes:g} leaves {updates} updates per training: give more minutes")
     if kept is None:
         write_atomically(file, json.dumps({"minutes": minutes, "updates": updates}) + "\n")
     log(f"{len(FACTORS)} points of {SEEDS} seeds, up to {updates:,} updates each")

@@ -133,7 +133,7 @@ class Trial:
         """Return the places of the model that the mechanism can take. Raises ConfigError if there is none."""
         honours = maker(self.settings)().honours
         if not (places := [place for place, needs in PLACES.items() if needs <= honours]):
-            raise ConfigError(f"{self.kind} honours neither keys nor causal: no layer of a translator takes it")
+            raise ConfigError(f"{self.kind} honours neither keys nor causal: no layer of a translator can use it")
         return places
 
     def _begin(self, minutes: float, log: Log) -> tuple[Settings, int]:

@@ -90,7 +90,8 @@ class TrialReport:
         difference = f"{other.name} differs from {baseline.name} by {score.text(distance, '+')} {score.name}"
         if (found := self.difference(score)) is None:
             return (
-                f"{difference}; {seeds} seed{'s' if seeds > 1 else ''} cannot tell that from chance: give more --seeds"
+                f"{difference}; {seeds} seed{'s' if seeds > 1 else ''} cannot tell the difference from chance: "
+                "give more --seeds"
             )
         low, high = (score.text(bound, "+") for bound in found.interval)
         verdict = found.verdict(higher_is_better=score.higher_is_better)
@@ -130,7 +131,9 @@ class TrialReport:
         """Return an offline page."""
         baseline, other = self.arms
         return report_page(
-            self.chapters(), title=f"{other.name} beside {baseline.name}", summary=[("seeds", str(len(self.by_seed)))]
+            self.chapters(),
+            title=f"{other.name} compared with {baseline.name}",
+            summary=[("seeds", str(len(self.by_seed)))],
         )
 
     def _table(self) -> Table:

@@ -27,8 +27,8 @@ def page(tuned: Tuned, recipe: str) -> str:
     drawn = [one for one in tuned.trainings if math.isfinite(one.score)]
     whole = [(float(one.number), one.score) for one in drawn if one.minutes == _longest(tuned)]
     short = [(float(one.number), one.score) for one in drawn if one.minutes != _longest(tuned)]
-    curves = [Curve(title, points) for title, points in (("whole", whole), ("a third", short)) if points]
-    chart = line_chart(curves, title=f"{name} by training", x_label="training", y_label=name)
+    curves = [Curve(title, points) for title, points in (("whole length", whole), ("a third of it", short)) if points]
+    chart = line_chart(curves, title=f"{name} by training", x_label="training no.", y_label=name)
     notes = [tuned.verdict(), " ".join(f"--set {one}" for one in tuned.settings), *tuned.skipped]
     table = Table("Trainings", (*HEADS, "settings"), rows)
     return report_page(

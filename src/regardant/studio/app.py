@@ -30,7 +30,7 @@ MOST_PROBLEMS = 5
 
 WORDS = {
     ("string_too_long",): "at most {max_length} characters",
-    ("too_long",): "at most {max_length} of them",
+    ("too_long",): "at most {max_length} entries",
     ("less_than_equal",): "at most {le}",
     ("less_than",): "below {lt}",
     ("greater_than_equal",): "at least {ge}",
@@ -116,7 +116,7 @@ def problem_message(problem: Mapping[str, Any]) -> str:
     for names, words in WORDS.items():
         if problem["type"] in names:
             return f"{field}: {words.format(**bounds)}"
-    return f"{field}: this cannot be read"
+    return f"{field}: the value is invalid"
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -57,8 +57,8 @@ def look_at(trained: Trained, asked: Asked, title: str | None = None) -> dict[st
 def view_of(trained: Trained, asked: AskedView) -> dict[str, Any]:
     """Return a view of an item by its name. Raises RunError where the run's task has no such view."""
     if asked.view not in trained.views:
-        allowed = f": it has {', '.join(trained.views)}" if trained.views else " or any other view"
-        raise RunError(f"{asked.run} has no {asked.view} to look at{allowed}")
+        allowed = f": choose {', '.join(trained.views)}" if trained.views else ", and no other views"
+        raise RunError(f"{asked.run} has no view {asked.view}{allowed}")
     return trained.views[asked.view](asked.text, **asked.options)
 
 

@@ -32,7 +32,7 @@ class Catalogue:
         """Return the folder of a run. Raises UnknownRun for a run that is not listed: no other path is opened."""
         runs = self.runs()
         if name not in runs:
-            raise UnknownRun(f"there is no run {name!r} here: choose one that the page Runs lists")
+            raise UnknownRun(f"there is no run {name!r} here: choose one listed on the page Runs")
         return runs[name]
 
 

@@ -65,10 +65,10 @@ def _edges(asked: AskedMask) -> torch.Tensor:
     for given in filter(None, (one.strip() for one in asked.edges.split(","))):
         match = EDGE.fullmatch(given)
         if match is None:
-            raise DataError(f"{given!r} is no pair of tokens: write pairs as 1-2, 4-3")
+            raise DataError(f"{given!r} is not a pair of tokens: write pairs as 1-2, 4-3")
         query, key = int(match[1]), int(match[2])
         if max(query, key) > asked.length or min(query, key) < 1:
-            raise DataError(f"{given!r} is outside of {asked.length} tokens: count from 1 to {asked.length}")
+            raise DataError(f"{given!r} is out of range for {asked.length} tokens: use 1 to {asked.length}")
         edges[query - 1, key - 1] = True
     return edges
 

@@ -58,7 +58,7 @@ def five_steps(trained: Trained, asked: AskedQuery) -> dict[str, Any]:
     kind = next(kind for kind, layers in found.layers.items() if place in layers)
     queries, keys = found.rows(kind).labels, found.columns(kind).labels
     _require("head", asked.head, _num_heads(found.records, place))
-    _require("row", asked.query, len(queries))
+    _require("query", asked.query, len(queries))
     return {
         "item": found.item,
         "answer": found.answer,

@@ -33,11 +33,11 @@ class Guard:
             await self.app(scope, receive, send)
             return
         if not is_ours(Headers(scope=scope).get("host", ""), scope):
-            refusal = PlainTextResponse("the studio answers to localhost and 127.0.0.1 alone", status_code=400)
+            refusal = PlainTextResponse("the studio answers only to localhost, 127.0.0.1 and [::1]", status_code=400)
             await refusal(scope, receive, send)
             return
         if is_of_another_site(scope):
-            await PlainTextResponse("this page is none of the studio's", status_code=403)(scope, receive, send)
+            await PlainTextResponse("requests from other sites are refused", status_code=403)(scope, receive, send)
             return
 
         async def send_guarded(message: Message) -> None:

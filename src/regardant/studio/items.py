@@ -78,7 +78,7 @@ def routes(runs: OpenRuns, files: ItemFiles) -> APIRouter:
         if not allowed:
             raise DataError(f"{run} reads texts, not files: type a text")
         if Path(name).suffix.lower() not in allowed or "\0" in name:
-            raise DataError(f"{name!r} is no file of an item: choose one that ends in {', '.join(allowed)}")
+            raise DataError(f"{name!r} is not a file that this run reads: choose one that ends in {', '.join(allowed)}")
         require_file_name(name, "the file")
         content = bytearray()
         async for block in request.stream():

@@ -16,5 +16,5 @@ def serve(folders: Sequence[Path], port: int, log: Callable[[str], None]) -> Non
     with bound(LOOPBACK, port) as opened:
         app = make_app(folders)
         config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
-        line = f"the studio is at http://{LOOPBACK}:{opened.getsockname()[1]}/  (Ctrl-C ends it)"
+        line = f"the studio is at http://{LOOPBACK}:{opened.getsockname()[1]}/  (Ctrl-C stops it)"
         AnnouncingServer(config, lambda: log(line)).run(sockets=[opened])

@@ -69,7 +69,7 @@ def sentence(name: str, first: str, score: str, found: Mapping[str, Any]) -> str
     difference, (low, high), p = found["difference"], found["interval"], found["p"]
     digits = 2 if max(abs(low), abs(high)) >= 1 else 3
     way = "above" if difference > 0 else "below" if difference < 0 else "from"
-    sure = "chance hardly explains this" if p < SIGNIFICANCE_LEVEL else "chance alone may explain this"
+    sure = "significant at the 5% level" if p < SIGNIFICANCE_LEVEL else "not significant at the 5% level"
     return (
         f"{name} is {abs(difference):.{digits}f} {way} {first} in {score} "
         f"(95% interval {low:+.{digits}f} to {high:+.{digits}f}, p {p:.3f}): {sure}."
@@ -88,7 +88,7 @@ def _validated(catalogue: Catalogue, records: Mapping[str, Record], names: Seque
     numbers = ", ".join(f"{name} {known[name]:.4g}" for name in order)
     yield f"{which} {metric.name.replace('_', ' ')} on validation data: {numbers}."
     commands = " && ".join(f"regardant evaluate {name}" for name in names)
-    yield f"How sure this order is cannot be said from one number each. A paired test needs: {commands}"
+    yield f"One score per run does not show whether the order is significant. For a paired test, run: {commands}"
 
 
 def _values(catalogue: Catalogue, names: Sequence[str], number: str) -> dict[str, float]:

@@ -325,7 +325,7 @@ class TaskConfig(Config):
             for field in ("augment", "bpe_dropout"):
                 if getattr(section, field, None) and not self.augments:
                     raise ValueError(
-                        f"{name}.{field} changes training items of classification and tagging alone: leave it out"
+                        f"{name}.{field} changes training items of classification and tagging only: leave it out"
                     )
         return self
 
@@ -394,4 +394,4 @@ class Task:
         """Raise RunError if a run folder holds no model yet."""
         for name in (*self.files, "model.safetensors"):
             if not (run / name).is_file():
-                raise RunError(f"{run} has no {name}: train it first, or run the command that started it again")
+                raise RunError(f"{run} has no {name}: train it first, or run its training command again to resume")

@@ -34,7 +34,7 @@ class ChosenHeads:
         if not kinds:
             raise ConfigError(f"there is no {self.kind}: choose {', '.join(one.kind for one in pictures)}")
         if self.unit is not None and not any(one.has_words for one in kinds):
-            raise ConfigError("the elements of this item make no words: leave out the unit")
+            raise ConfigError("this item has no words: leave out the unit")
         return [one if self.unit == "pieces" else one.in_words() for one in kinds]
 
     def place(self, picture: AttentionPicture) -> tuple[int, int | None] | None:
@@ -46,7 +46,7 @@ class ChosenHeads:
         if self.layer is None and self.head is None:
             return None
         if self.layer is None and num_layers > 1:
-            raise ConfigError(f"head {self.head} is chosen, but of no layer: choose a layer too, 1 to {num_layers}")
+            raise ConfigError(f"head {self.head} is chosen without a layer: choose a layer too, 1 to {num_layers}")
         layer = 1 if self.layer is None else self.layer
         for name, number, count in (("layer", layer, num_layers), ("head", self.head, num_heads)):
             if number is not None and not 1 <= number <= count:

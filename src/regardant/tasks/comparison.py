@@ -122,7 +122,7 @@ class RunComparison:
         chapters.append(Chapter(title="Validation during training", notes=[], parts=self._curves()))
         rows = [[run.name, "\n".join(run.settings) or "none"] for run in self.runs[1:]]
         table = Table(f"Settings that differ from {self.runs[0].name}", ["run", "settings"], rows, prose=True)
-        chapters.append(Chapter(title="ComparedConfig", notes=[], parts=[table]))
+        chapters.append(Chapter(title="Settings", notes=[], parts=[table]))
         return chapters
 
     def page(self) -> str:
@@ -144,7 +144,7 @@ class RunComparison:
             "run",
             *(f"{_wrapped(one.name)}\n{'higher' if one.higher_is_better else 'lower'} wins" for one in shown),
         ]
-        heads += [f"accuracy from\n{self.runs[0].name}", "95 %\ninterval", "p"] if tested else []
+        heads += [f"accuracy minus\n{self.runs[0].name}", "95 %\ninterval", "p"] if tested else []
         rows = []
         for run, own in zip(self.runs, scores, strict=True):
             cells = [f"{own[metric.name]:.4f}" for metric in shown]

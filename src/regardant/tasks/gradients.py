@@ -19,8 +19,8 @@ from regardant.training.checkpoints import write_atomically
 
 LEGEND = [
     "By depth: norm of the gradient of the mean loss of a target with respect to all",
-    "vectors there. By distance: norm of the gradient of the loss of one target with",
-    "respect to a vector so many positions before it, in the mean. A source comes",
+    "vectors after a layer. By distance: mean norm of the gradient of the loss of one",
+    "target with respect to a vector that many positions before it. A source comes",
     "before its target: its last vector is 1 position before the first target.",
     "docs/measures.md has the formulas, the sources and how to read them.",
 ]
@@ -45,13 +45,13 @@ class Gradients:
         """Yield tables for people. The last column is relative to the last layer, or to the least distance."""
         *_, last = self.depth.values()
         rows = [[name, f"{norm:.3g}", _relative(norm, last)] for name, norm in self.depth.items()]
-        yield Table("Gradient of the loss by depth", ["vectors after", "norm", "of the\nlast"], rows)
+        yield Table("Gradient of the loss by depth", ["vectors after", "norm", "relative\nto last"], rows)
         for name, norms in self.distance.items():
             means = [(label, _mean(norms[first:end])) for label, first, end in _ranges(len(norms))]
             known = [(label, mean) for label, mean in means if mean is not None]
             yield Table(
                 f"Gradient of the loss of one target by distance, {name}",
-                ["positions before", "norm", "of the\nfirst"],
+                ["positions before", "norm", "relative\nto first"],
                 [[label, f"{mean:.3g}", _relative(mean, known[0][1])] for label, mean in known],
             )
 
@@ -63,7 +63,7 @@ class Gradients:
         if not self.distance:
             lines += [
                 "",
-                "no distances: no layer reads the items of this run in one line, or its loss is of whole batches",
+                "no distances: the items have no one-dimensional order, or the loss is computed over whole batches",
             ]
         return [*lines, "", *LEGEND]
 

@@ -241,7 +241,7 @@ class Inspection:
 
     def _by_position(self, kind: str, weights: NDArray[Any]) -> AttentionPicture:
         sizes = np.abs(weights)[:, None]
-        note = f"{self.note} (Sizes of weights: they belong to positions, whatever the item is.)"
+        note = f"{self.note} (Absolute values of weights. They belong to positions, whatever the item is.)"
         shares = sizes / max(sizes.max(), 1e-12)
         return replace(
             self._picture(kind, f"{kind_title(kind)} by position", shares, note), scale="of the largest weight"

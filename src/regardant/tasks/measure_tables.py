@@ -35,13 +35,13 @@ SHOWN = {
 COLUMNS = [
     "Rows are layer.head, counted from 1. Values are means over queries.",
     "  entropy           nats; 0: all weight on one key. Of uniform 1: equal weights",
-    "  distance          positions between a query and its keys, in the mean",
-    "  previous to last  share of weight on the previous key, its own, the next, and",
-    "                    on the first and the last of all",
+    "  distance          mean number of positions between a query and its keys",
+    "  previous to last  share of weight on the previous key, the query's own, the",
+    "                    next, the first and the last",
     "  coverage          share of the keys that receive weight",
     "  idle key          largest weight of the first key, a special token or",
     "                    punctuation; ! from 0.9 on: the head does nothing",
-    "  most alike        the nearest head; at 0: equal weights, 1: nothing in common",
+    "  most alike, at    nearest head and its distance; 0: equal weights, 1: disjoint",
     "  loss without      rise of the loss without the head, in nats per target",
     "  by gradient       the same, estimated by one backward pass for all heads;",
     "                    rho: rank correlation of both",
@@ -74,7 +74,7 @@ def head_tables(
     places = _places(found)
     idle = f" ({found.no_op.sum()} idle)" if found.no_op.any() else ""
     looks = [[f"{layer + 1}.{head + 1}", *_cells(found, layer, head)] for layer, head in places]
-    yield Table(f"{kind_title(kind)}: where each head looks{idle}", ["head", *SHOWN.values()], looks)
+    yield Table(f"{kind_title(kind)}: where each head attends{idle}", ["head", *SHOWN.values()], looks)
     worth = []
     for number, (layer, head) in enumerate(places):
         nearest = int(found.nearest[number])
@@ -85,7 +85,7 @@ def head_tables(
     rho = importance.rank_correlation
     agree = "" if rho is None else f" (Spearman's rho {rho:.2f})"
     heads = ["head", "most\nalike", "at", "loss\nwithout", "by\ngradient", *(name for name, _ in extra)]
-    yield Table(f"{kind_title(kind)}: what each head is worth{agree}", heads, [*worth, *rows])
+    yield Table(f"{kind_title(kind)}: importance of each head{agree}", heads, [*worth, *rows])
 
 
 def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures | None) -> Table:
@@ -93,7 +93,7 @@ def followed_table(kind: str, rolled: HeadMeasures, flow: HeadMeasures | None) -
     rows = [[f"layer {layer + 1}", *_cells(rolled, layer, 0)] for layer in range(len(rolled.entropy))]
     if flow is not None:
         rows.append([f"flow of {flow.sentences}", *_cells(flow, 0, 0)])
-    return Table(f"{kind_title(kind)} followed down to the input by rollout", ["up to", *SHOWN.values()], rows)
+    return Table(f"{kind_title(kind)}: rollout down to the input", ["up to", *SHOWN.values()], rows)
 
 
 def lens_table(lens: "Sequence[LensLayer]") -> Table:
@@ -102,8 +102,8 @@ def lens_table(lens: "Sequence[LensLayer]") -> Table:
         [f"{one.layers}", f"{one.first:.1%}", f"{one.rank:g}", f"{one.probability:.3f}", f"{one.divergence:.3f}"]
         for one in lens
     ]
-    heads = ["layers", "target\nis first", "median\nrank", "probability", "nats from\nthe last"]
-    return Table("Logit lens: what the model would say after so many layers", heads, rows)
+    heads = ["layers", "accuracy", "median\nrank", "probability", "KL from\nfinal"]
+    return Table("Logit lens: prediction after each number of layers", heads, rows)
 
 
 def _cells(found: HeadMeasures, layer: int, head: int) -> list[str]:

@@ -136,7 +136,7 @@ def require_one_file(data: Sequence[Path], treebank: Path | None = None) -> None
     """Raise ConfigError for several files, and for a treebank, with which only the attention of translators is
     compared."""
     if treebank is not None:
-        raise ConfigError("--treebank is compared with the encoder of a translator: leave it out for this run")
+        raise ConfigError("--treebank needs the encoder of a translator: leave it out for this run")
     if len(data) > 1:
         raise ConfigError(f"--data was given {len(data)} times: give one file")
 

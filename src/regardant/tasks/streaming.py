@@ -112,7 +112,7 @@ class StreamedBatches:
         positions = [Position(*json.loads(position)) for position in state["positions"]]
         if len(positions) != self.group.size:
             raise RunError(
-                f"the stream was read by {len(positions)} processes, and {self.group.size} cannot go on with it: give "
+                f"the stream was read by {len(positions)} processes, and {self.group.size} cannot resume it: set "
                 f"training.processes={len(positions)}"
             )
         self.share(self.group)
@@ -130,7 +130,9 @@ class StreamedBatches:
     def _gathered(self, position: Position) -> list[Position]:
         written = json.dumps(position).encode()
         if len(written) > STATE_BYTES:
-            raise RunError(f"the position in the stream takes {len(written)} bytes, and {STATE_BYTES} are exchanged")
+            raise RunError(
+                f"the position in the stream takes {len(written)} bytes, and at most {STATE_BYTES} are exchanged"
+            )
         rows = self._of_all(list(written.ljust(STATE_BYTES)))
         return [Position(*json.loads(bytes(row.astype(np.uint8)))) for row in rows]
 

@@ -166,7 +166,7 @@ def _agreed(config: TaskConfig, earlier: TaskConfig, names: Sequence[str]) -> di
     }
     if differing := differences(restricted(earlier.model_dump(), asked), asked):
         raise ConfigError(
-            f"training.from {config.training.start_from} is of another kind ({'; '.join(differing)}): leave that out"
+            f"training.from {config.training.start_from} has other settings ({'; '.join(differing)}): leave these out"
         )
     return {name: getattr(earlier, name).model_copy(update=free.get(name, {})) for name in names}
 
@@ -200,6 +200,6 @@ def _require_like_parts(config: TaskConfig, earlier: TaskConfig, parts: Sequence
     both = [{name: section[name] for name in shared} for section in (other, own)]
     if differing := differences(*both, path="model"):
         raise ConfigError(
-            f"training.from {config.training.start_from} has other {', '.join(parts)} ({'; '.join(differing)}): make "
-            "them agree, or leave the part out of training.parts"
+            f"training.from {config.training.start_from} differs in {', '.join(parts)} ({'; '.join(differing)}): make "
+            "the settings agree, or leave the part out of training.parts"
         )

@@ -78,7 +78,7 @@ def require_current(folder: Path, names: Sequence[str]) -> None:
         raise RunError(f"{folder} was not evaluated: evaluate it first: regardant evaluate {folder}")
     for name in names:
         if weights.is_file() and weights.stat().st_mtime > (folder / "evaluation" / f"{name}.json").stat().st_mtime:
-            raise RunError(f"{folder} was trained on after {name} was evaluated: evaluate it anew")
+            raise RunError(f"{folder} was trained further after {name} was evaluated: evaluate it anew")
 
 
 def names_from_where_paths_part(folders: Sequence[Path]) -> list[str]:

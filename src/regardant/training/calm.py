@@ -67,7 +67,7 @@ def act_after(loss: float, factor: float, cursor: Cursor) -> Act | None:
         return Act.KEEP
     if cursor.returns_in_a_row == MOST_RETURNS:
         raise RunError(
-            f"the loss of update {cursor.update:,} is {loss:.4g}, usual is {cursor.usual_loss:.4g}, also after "
+            f"the loss of update {cursor.update:,} is {loss:.4g} (running mean {cursor.usual_loss:.4g}), even after "
             f"{MOST_RETURNS} returns to earlier weights: train anew with a lower training.schedule.learning_rate, or a "
             "higher training.spike_factor"
         )

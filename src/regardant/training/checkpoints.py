@@ -143,9 +143,9 @@ def load_checkpoint(path: Path, mesh: "DeviceMesh | None" = None) -> dict[str, A
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged archive may raise anything
-        raise RunError(f"{path} is no whole checkpoint ({_first_line(error)}); use an earlier one") from error
+        raise RunError(f"{path} is not a complete checkpoint ({_first_line(error)}); use an earlier one") from error
     if not isinstance(state, dict):
-        raise RunError(f"{path} is no whole checkpoint (it holds {type(state).__name__}); use an earlier one")
+        raise RunError(f"{path} is not a complete checkpoint (it holds {type(state).__name__}); use an earlier one")
     return state
 
 
@@ -186,7 +186,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError as error:
         raise RunError(f"{path} is not there; has the run saved a model yet?") from error
     except Exception as error:  # a damaged header may raise anything
-        raise RunError(f"{path} is no whole safetensors file ({_first_line(error)}); restore it") from error
+        raise RunError(f"{path} is not a complete safetensors file ({_first_line(error)}); restore it") from error
 
 
 def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) -> None:

@@ -310,9 +310,11 @@ class Trainer:
         strategy: Any = self.fabric.strategy
         state = load_checkpoint(path, strategy.device_mesh["data_parallel"] if self.sharded else None)
         if missing := sorted(STATE - state.keys()):
-            raise RunError(f"{path} is of another version (no {', '.join(missing)}): train anew in another --out")
+            raise RunError(
+                f"{path} was written by another version (no {', '.join(missing)}): train anew in another --out"
+            )
         if state["cursor"].keys() | ADDED != asdict(self.cursor).keys():
-            raise RunError(f"{path} is of another version (its cursor): train anew in another --out")
+            raise RunError(f"{path} was written by another version (its cursor differs): train anew in another --out")
         try:
             if self.sharded:
                 from regardant.training.sharded_checkpoints import shard_state

@@ -144,8 +144,9 @@ class Fit:
         else:
             trainer.calm.restore()
             self.reporter.log(
-                f"update {cursor.update:,}: the loss is {loss:.4g}, more than {factor:g} times the usual "
-                f"{cursor.usual_loss:.4g}: back to the weights of the last report below that, without the batches since"
+                f"update {cursor.update:,}: the loss is {loss:.4g}, more than {factor:g} times its running "
+                f"mean {cursor.usual_loss:.4g}: returned to the weights of the last report below that, and skipped the "
+                "batches since"
             )
 
     def _without_skipped(self, waiting: Sequence[Update]) -> list[Update]:
@@ -157,7 +158,7 @@ class Fit:
         if not all(finite):
             cursor.skipped += finite.count(False)
             self.reporter.log(
-                f"up to update {cursor.update:,}, {cursor.skipped:,} updates were left out: their gradients were not "
+                f"up to update {cursor.update:,}, {cursor.skipped:,} updates were skipped: their gradients were not "
                 f"finite; {MOST_SKIPPED} in a row stop the training"
             )
         return [update for update, one in zip(waiting, finite, strict=True) if one]

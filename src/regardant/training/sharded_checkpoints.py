@@ -85,7 +85,7 @@ def load_shards(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
             holder[last] = tensors[name]
     except Exception as error:  # a damaged file may raise anything
         why = str(error).partition("\n")[0]
-        raise RunError(f"{folder} is no whole checkpoint ({why}); use an earlier one") from error
+        raise RunError(f"{folder} is not a complete checkpoint ({why}); use an earlier one") from error
     return state
 
 

@@ -57,7 +57,7 @@ def require_shareable(model: nn.Module, config: TrainingConfig, strategy: Strate
         return
     reason = None
     if getattr(getattr(model, "config", None), "residual", None) == "reversible":
-        reason = "reversible residuals compute gradients where it cannot see them: set training.strategy=sum"
+        reason = "reversible residuals compute gradients where ddp and fsdp cannot see them: set training.strategy=sum"
     elif strategy == "fsdp" and isinstance(config.optimizer, MuonConfig):
         reason = "muon needs whole matrices: set training.optimizer.kind=adamw, or training.strategy=ddp"
     elif strategy == "fsdp" and isinstance(config.averaging, LastConfig):
@@ -67,7 +67,7 @@ def require_shareable(model: nn.Module, config: TrainingConfig, strategy: Strate
     elif strategy == "fsdp" and config.lora is not None:
         reason = "training.lora needs whole matrices: leave it out, or set training.strategy=ddp"
     elif strategy == "fsdp" and any(parameter.ndim == 0 for parameter in model.parameters()):
-        reason = "this model has a parameter of one number, which has no shares: set training.strategy=ddp"
+        reason = "this model has a scalar parameter, which cannot be sharded: set training.strategy=ddp"
     if reason is not None:
         raise ConfigError(f"training.strategy: given {strategy}; {reason}")
 

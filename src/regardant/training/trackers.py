@@ -63,7 +63,7 @@ def require_trackers(names: Sequence[str]) -> None:
         if name not in Tracker.known:
             near = did_you_mean(name, Tracker.known)
             known = ", ".join(Tracker.known)
-            raise ConfigError(f"training.trackers: given {name!r}; allowed: {known}, or that of a --plugin{near}")
+            raise ConfigError(f"training.trackers: given {name!r}; allowed: {known}, or one of a --plugin{near}")
 
 
 def open_trackers(names: Sequence[str], run: Path, update: int) -> list[Tracker]:

@@ -91,7 +91,7 @@ def test_other_work_in_the_same_folder_is_refused(regardant, tiny_run, tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/letter.txt").write_text("dear")
     said = regardant("translate", tiny_run, "--data", data, "--out", tmp_path / "mine")
-    assert said.code == 2 and "holds something else than answers" in said.err
+    assert said.code == 2 and "holds files that are not answers" in said.err
 
 
 def test_answers_are_the_corpus_of_the_next_work(regardant, tiny_run, tmp_path):
@@ -145,7 +145,7 @@ def test_answers_of_a_run_that_still_trains_are_of_its_weights(regardant, own_ru
         (("a text", "--data", "x", "--out", "y"), "leave out sentences"),
         (("--data", "x", "--out", "y", "--json"), "leave out --json"),
         (("--data", "x", "--out", "y", "--on", "spark"), "allowed are local and ray"),
-        (("--data", "x", "--out", "y", "--address", "a:1"), "give --on ray too"),
+        (("--data", "x", "--out", "y", "--address", "a:1"), "needs --on ray: give both"),
         (("--data", "no/such/folder", "--out", "y"), "has no file"),
     ],
 )

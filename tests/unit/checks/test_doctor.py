@@ -80,9 +80,9 @@ def the_finding(diagnosis, name):
 
 def test_a_missing_padding_mask_is_found(doctor, brief):
     finding = the_finding(doctor(brief("unmasked")), "padding mask")
-    assert finding.what == "padding changes the answers: a padding mask is missing"
+    assert finding.what == "padding changes the scores: a padding mask is missing"
     assert re.search(
-        r"an item of \d+ tokens, padded to \d+: its scores change by [\d.]+ of their spread", finding.evidence
+        r"an item of \d+ tokens, padded to \d+: its scores change by [\d.]+ standard deviations", finding.evidence
     )
     assert "View(keys=tokens != PAD)" in finding.cure
 
@@ -92,7 +92,7 @@ def test_exploding_gradients_are_found(doctor, brief):
     finding = dict(doctor(sick).findings)["gradient norms"]
     assert finding.what == "gradients explode"
     assert re.search(
-        r"norms over 10 in \d+ lines of metrics from update \d+ on, the largest [\d.e+]+ at", finding.evidence
+        r"norms over 10 in \d+ lines of metrics\.jsonl from update \d+ on, the largest [\d.e+]+ at", finding.evidence
     )
     assert "lower training.schedule.learning_rate from 0.01 to 0.0033, set training.clip_norm=1" in finding.cure
 
@@ -114,7 +114,7 @@ def test_collapsed_entropy_is_found(doctor, tiny_config):
     places = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
     sick = tiny_config(*BRIEF, *(f"model.{place}={cold}" for place in places))
     finding = the_finding(doctor(sick), "attention entropy")
-    assert finding.what == "attention has collapsed: every head looks at a single key"
+    assert finding.what == "attention has collapsed: every head attends to a single key"
     assert "encoder.layers.0.self_attention, decoder.layers.0.self_attention" in finding.evidence
     assert "lower training.schedule.learning_rate" in finding.cure
 
@@ -123,17 +123,19 @@ def test_targets_that_are_not_shifted_are_found(doctor, brief):
     finding = the_finding(doctor(brief("unshifted", "training.max_updates=80")), "shifted targets")
     assert finding.what == "the targets are not shifted: the model repeats its input"
     assert re.search(
-        r"validation gave \d\.\d\d nats .* costs \d+\.\d\d\. In \d+% of the places .* Validation bleu was",
+        r"validation gave \d\.\d\d nats .* token is \d+\.\d\d\. At \d+% of the positions .* Validation bleu was",
         finding.evidence,
     )
-    assert "read target[:, :-1] and ask for target[:, 1:]" in finding.cure
+    assert "read target[:, :-1] and predict target[:, 1:]" in finding.cure
 
 
 def test_post_norm_without_warm_up_is_found(doctor, tiny_config):
     sick = tiny_config(*BRIEF, "model.norm=post", "training.schedule.warmup_steps=0")
     finding = the_finding(doctor(sick), "warm-up")
     assert finding.what == "a post-norm Transformer is trained without warm-up"
-    assert finding.evidence.startswith("model.norm=post, the learning rate is at its peak of 0.01 at update 1, of 20; ")
+    assert finding.evidence.startswith(
+        "model.norm=post, the learning rate reaches its peak of 0.01 at update 1, of 20; "
+    )
     assert finding.cure == "set training.schedule.warmup_steps=10, or model.norm=pre"
 
 
@@ -157,11 +159,11 @@ def test_a_classifier_that_pools_padding_is_found(doctor, tiny_labels_config):
     finding = the_finding(
         doctor(tiny_labels_config("model.kind=unmasked_encoder", "training.max_updates=5")), "padding mask"
     )
-    assert finding.what == "padding changes the answers: a padding mask is missing"
+    assert finding.what == "padding changes the scores: a padding mask is missing"
     assert re.search(
-        r"an item of \d+ tokens, padded to \d+: its scores change by [\d.]+ of their spread", finding.evidence
+        r"an item of \d+ tokens, padded to \d+: its scores change by [\d.]+ standard deviations", finding.evidence
     )
-    assert "leave it out of what the head pools" in finding.cure
+    assert "exclude it from the head's pooling" in finding.cure
 
 
 def test_labels_that_do_not_belong_to_their_items_are_found(doctor, tiny_labels_config, labelled_files, tmp_path):
@@ -174,7 +176,7 @@ def test_labels_that_do_not_belong_to_their_items_are_found(doctor, tiny_labels_
         (tmp_path / f"{name}.tsv").write_text(text, "utf-8")
     found = dict(doctor(tiny_labels_config(f"data.root={tmp_path}")).findings)
     finding = found["more than frequencies"]
-    assert finding.what == "the model knows no more than how frequent each target is"
+    assert finding.what == "the model learned only the frequencies of the targets"
     assert re.search(r"from the frequencies of targets alone; \d+% right, \d+% by the most frequent", finding.evidence)
     assert "check that items and targets belong together" in finding.cure
 
@@ -194,14 +196,14 @@ def test_a_classifier_without_positions_and_one_that_ignores_its_input_are_found
     finding = the_finding(
         doctor(tiny_labels_config("model.positions={kind: none}", "training.max_updates=5")), "order of elements"
     )
-    assert finding.what == "the order of the input does not matter"
+    assert finding.what == "the order of the input has no effect on the scores"
     shutil.rmtree(tmp_path / "sick")
     found = dict(
         doctor(
             tiny_labels_config("model.kind=blind", "training.max_updates=5", "model.positions={kind: none}")
         ).findings
     )
-    assert found["order of elements"].what == "the input makes no difference"
+    assert found["order of elements"].what == "the input has no effect on the scores"
 
 
 # other faults
@@ -209,7 +211,7 @@ def test_a_classifier_without_positions_and_one_that_ignores_its_input_are_found
 
 def test_a_missing_causal_mask_is_found(doctor, brief):
     diagnosis = doctor(brief("foresighted"))
-    assert findings(diagnosis)["future mask"] == "the future changes the past: a causal mask is missing"
+    assert findings(diagnosis)["future mask"] == "scores depend on later tokens: a causal mask is missing"
 
 
 def test_a_model_that_knows_frequencies_alone_is_found(trained, tmp_path):
@@ -217,7 +219,7 @@ def test_a_model_that_knows_frequencies_alone_is_found(trained, tmp_path):
     text = (folder / "metrics.jsonl").read_text("utf-8")
     (folder / "metrics.jsonl").write_text(re.sub(r'("took".*"loss": )[\d.]+', r"\g<1>5.5", text), "utf-8")
     diagnosis = run.load(folder).doctor()
-    assert findings(diagnosis) == {"more than frequencies": "the model knows no more than how frequent each target is"}
+    assert findings(diagnosis) == {"more than frequencies": "the model learned only the frequencies of the targets"}
 
 
 def test_positions_that_are_missing_are_found(doctor, tiny_config):
@@ -231,10 +233,10 @@ def test_positions_that_are_missing_are_found(doctor, tiny_config):
 
 def test_a_decoder_that_never_asks_the_source_is_found(doctor, brief):
     found = dict(doctor(brief("deaf")).findings)
-    assert found["attention entropy"].what == "attention has collapsed: all heads look at everything alike"
+    assert found["attention entropy"].what == "attention has collapsed: all heads have uniform weights"
     assert found["attention entropy"].evidence.startswith("decoder.layers.0.cross_attention: ")
     finding = found["order of elements"]
-    assert finding.what == "the source makes no difference"
+    assert finding.what == "the source has no effect on the scores"
     assert finding.evidence.startswith("the source of other rows changes the scores by ")
 
 
@@ -274,7 +276,11 @@ CURVE_FAULTS = {
     "a spike": ("loss spikes", "has spikes", lambda share, event: {"loss": 9.0 if share == 0.5 else event["loss"]}),
     "a loss that rises again": ("learning", "too high", lambda share, event: {"loss": 2 - share if share < 0.7 else 4}),
     "a loss that stays": ("learning", "nothing was learned", lambda share, event: {"loss": 5.5 - share / 100}),
-    "a loss that still falls": ("plateau", "while the loss still fell", lambda share, event: {"loss": 6 - 5 * share}),
+    "a loss that still falls": (
+        "plateau",
+        "while the loss was still falling",
+        lambda share, event: {"loss": 6 - 5 * share},
+    ),
     "gradients that vanish": (
         "gradient norms",
         "gradients vanish",
@@ -347,7 +353,7 @@ def test_a_healthy_language_model_has_nothing_and_no_padding(trained_on_text):
 
 def test_a_healthy_classifier_has_nothing_and_writes_nothing(trained_on_labels):
     diagnosis = assert_healthy(trained_on_labels().doctor())
-    why = "this model reads its input at once: it writes nothing token by token"
+    why = "this model is not autoregressive: it reads its input at once"
     assert {name: diagnosis.left_out[name] for name in ("future mask", "shifted targets")} == {
         "future mask": why,
         "shifted targets": why,
@@ -417,7 +423,7 @@ RECURRENT = "{kind: recurrent, embedding_size: 32, hidden_size: 64, dropout: 0.0
 def test_of_a_recurrent_model_is_left_out_what_it_has_not(doctor, tiny_config, decoder):
     model = f"model={RECURRENT}, decoder: {{kind: {decoder}}}}}"
     diagnosis = assert_healthy(doctor(tiny_config(model, *BRIEF)))
-    assert diagnosis.left_out["warm-up"] == "it is for Transformers"
+    assert diagnosis.left_out["warm-up"] == "the model has no Transformer"
     assert ("attention entropy" in diagnosis.left_out) == (decoder == "sutskever")
     assert set(diagnosis.left_out) >= CURVES  # of 20 updates
 
@@ -615,7 +621,7 @@ def test_a_score_that_padding_masks_is_a_change():
     case = scored(unequal(), score)
     assert padding_change(case).size == math.inf
     assert [one.what for one in padding_mask(case).findings] == [
-        "padding changes the answers: a padding mask is missing"
+        "padding changes the scores: a padding mask is missing"
     ]
 
 
@@ -630,7 +636,9 @@ def test_a_score_that_a_later_token_masks_is_a_change():
     assert future_change(scored(whole, masked_padding, DecoderOnly)).size == 0
     case = scored(whole, score, DecoderOnly)
     assert future_change(case).size == math.inf
-    assert [one.what for one in future_mask(case).findings] == ["the future changes the past: a causal mask is missing"]
+    assert [one.what for one in future_mask(case).findings] == [
+        "scores depend on later tokens: a causal mask is missing"
+    ]
 
 
 def test_the_padding_of_other_rows_is_no_effect_of_their_elements():
@@ -638,7 +646,7 @@ def test_the_padding_of_other_rows_is_no_effect_of_their_elements():
     (finding,) = order(
         scored(unequal(), lambda tokens: masked_padding(tokens.clamp(max=1) * torch.arange(1, 5)))
     ).findings
-    assert finding.what == "the input makes no difference"
+    assert finding.what == "the input has no effect on the scores"
 
 
 # the command
@@ -651,7 +659,7 @@ def test_the_command_tells_what_it_found_and_ends_well(regardant, trained, tmp_p
     assert any(line.startswith("  gradient norms") for line in told.lines)
     change_record(folder, lambda content: content["plan"].update(source_padding=0.62))
     told = regardant("doctor", folder)
-    assert (told.code, told.lines[0]) == (0, "much of what is computed is padding  (padding share)")
+    assert (told.code, told.lines[0]) == (0, "much of the computation is spent on padding  (padding share)")
     assert told.lines[1].startswith("  evidence  62% of the source blocks")
     assert told.lines[2].startswith("  cure      lower training.batch_tokens")
 

@@ -117,7 +117,7 @@ def test_people_are_told_what_fails_by_how_much_and_what_was_left_out(regardant,
     name = write(SUM_OVER_ALL)
     said = regardant("verify", "--mine", f"{name}:attention", "--page", tmp_path / "mine.html")
     assert said.code == 1
-    assert f"in 11 of 12 what is computed by {name}:attention agrees with what is true" in said.lines
+    assert f"the values computed by {name}:attention for 11 of 12 claims agree with the true ones" in said.lines
     assert "      sums of weights, all four words: off by 0.89" in said.lines
     assert "        measured  0.131614 0.249169 0.509067 0.110150" in said.lines
     assert said.lines[-1].startswith("N-13, N-43 left out: they need a parameter `mask`")

@@ -72,8 +72,8 @@ def test_the_table_has_a_line_a_claim_that_fits_120_columns(regardant):
     assert [row[:4] for row in rows] == [check.claim.id for check in CHECKS]
     assert all(row.endswith("  ok") for row in rows)
     assert max(map(len, said.lines)) <= 120
-    assert said.lines[-2] == "in 117 of 117 what is measured agrees with what is true"
-    assert said.lines[-1] == "6 are decided by a source: --page names it"
+    assert said.lines[-2] == "the values measured for 117 of 117 claims agree with the true ones"
+    assert said.lines[-1] == "6 are decided by a source, which --page names"
     output = next(row for row in rows if row.startswith("N-03"))
     assert re.search(r"0\.223 0\.135.*…  0\.221337.*…  0\.221337.*…  wrong +ok$", output)
 
@@ -83,7 +83,7 @@ def test_what_does_not_agree_is_told_with_both_values_and_how_far_they_are_apart
     lines = "\n".join(summary(VerificationReport([failed, one("1", 1)]))).splitlines()
     assert lines[2].endswith("  right       NO")
     assert lines[-5:] == [
-        "in 1 of 2 what is measured agrees with what is true",
+        "the values measured for 1 of 2 claims agree with the true ones",
         "N-00  A title",
         "      bad: off by 0.5",
         "        true      1.00 2.00",

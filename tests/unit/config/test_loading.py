@@ -135,7 +135,7 @@ def test_problems_of_overrides_and_of_the_document_come_in_one_report():
         "model..d_model=3 malformed override; write key=value, as in model.d_model=256",
         "threads given '[1,'; must be a YAML value",
         "seed.x cannot be set; 1 has no keys",
-        "stages.1.kind cannot be set; 1 is not an item of a list of 1, the first being 0",
+        "stages.1.kind cannot be set; 1 is not an index of this list of 1 (indices start at 0)",
         "model.norm given 'middle'; allowed: pre, post",
         "model.d_modle unknown key; did you mean d_model? (allowed: d_model, num_heads, norm)",
         "modle unknown key; did you mean model? (allowed: model, schedule, second_schedule, stages, threads, "

@@ -258,6 +258,6 @@ def test_damaged_pairs_are_refused_in_one_line(
 ) -> None:
     build(TEXTS, tokenizers, tmp_path / "train")
     damage(tmp_path / "train" / name)
-    with pytest.raises(DataError, match=r"holds no encoded pairs .*: delete it, it is made anew") as refusal:
+    with pytest.raises(DataError, match=r"holds no encoded pairs .*: delete it and train again") as refusal:
         EncodedPairs.load(SentenceCodec(tokenizers.source), tmp_path / "train")
     assert "\n" not in str(refusal.value)

@@ -55,7 +55,7 @@ def test_columns_that_are_given_are_kept(tmp_path):
 )
 def test_columns_that_cannot_be_told_are_asked_for_by_name(tmp_path, names, rows):
     rows = [(*row[:2], f"{row[2]}{at % 2}") if len(row) == 3 else row for at, row in enumerate(rows)]
-    with pytest.raises(DataError, match=f"has the columns {', '.join(names)}: name that of the texts by data.text"):
+    with pytest.raises(DataError, match=f"has the columns {', '.join(names)}: set data.text to the column of texts"):
         find_columns(table(tmp_path, *names, rows=rows), None, None)
 
 

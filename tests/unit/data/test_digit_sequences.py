@@ -87,9 +87,9 @@ def test_recordings_of_two_rates_are_refused(folder):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"speaker": "("}, r"is no regular expression: missing \), unterminated subpattern"),
+        ({"speaker": "("}, r"is not a regular expression: missing \), unterminated subpattern"),
         ({"speaker": ".*"}, r"needs one pair of parentheses, around the speaker, as in"),
-        ({"speaker": "(.*){9999999999}"}, "is no regular expression: the repetition number is too large"),
+        ({"speaker": "(.*){9999999999}"}, "is not a regular expression: the repetition number is too large"),
         ({"most_silence_ms": float("inf")}, "should be a finite number"),
     ],
 )

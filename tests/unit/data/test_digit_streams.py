@@ -52,5 +52,5 @@ def test_sizes_are_those_of_the_texts_and_the_seed_decides():
 
 @pytest.mark.parametrize("text", ["", "a" * 16, "⠀" * 15, "⠀" * 15 + chr(0x2800 + 16)])
 def test_a_text_that_is_no_image_is_told(text):
-    with pytest.raises(DataError, match="is no image: an image has 16 codes of the 16 there are"):
+    with pytest.raises(DataError, match="is not an image: an image is 16 codes, of 16 different ones"):
         SMALL.codebook().decode(text)

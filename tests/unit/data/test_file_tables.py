@@ -91,17 +91,17 @@ REFUSED = {
     "no dataset": (
         lambda folder: (folder / "a.parquet").mkdir(),
         {},
-        r"is no dataset that save_to_disk wrote: give such a folder or a \.parquet file, or set data\.kind=folders",
+        r"is not a dataset written by save_to_disk: give such a folder or a \.parquet file, or set data\.kind=folders",
     ),
     "no column": (
         lambda folder: parquet(folder / "a.parquet", STRUCTS, ["a"] * 10),
         {"item": "picture"},
-        r"has no column picture; it has image, label: name one by data\.item",
+        r"has no column picture; it has image, label: set data\.item to one of them",
     ),
     "no label column": (
         lambda folder: parquet(folder / "a.parquet", STRUCTS, ["a"] * 10),
         {"label": "class"},
-        r"has no column class; it has image, label: name one by data\.label",
+        r"has no column class; it has image, label: set data\.label to one of them",
     ),
     "text for bytes": (
         lambda folder: parquet(folder / "a.parquet", ["a"] * 3, ["a"] * 3),
@@ -111,7 +111,7 @@ REFUSED = {
     "no label": (
         lambda folder: parquet(folder / "a.parquet", STRUCTS[:2], ["a", None]),
         {},
-        r"a\.parquet row 2: column label holds None, no label: leave the row out",
+        r"a\.parquet row 2: column label holds None, which is not a label: leave the row out",
     ),
     "no rows": (
         lambda folder: parquet(folder / "a.parquet", pa.array([], pa.binary()), pa.array([], pa.string())),
@@ -129,7 +129,7 @@ REFUSED = {
     "a label without a name": (
         lambda folder: parquet(folder / "a.parquet", STRUCTS[:2], [1, -1], {"huggingface": NAMED}),
         {},
-        r"row 2: column label holds -1, the file has names of the labels 0 to 1 \(.*\): leave the row or its split out",
+        r"row 2: column label holds -1, but the file names only the labels 0 to 1 \(.*\): leave the row",
     ),
 }
 

@@ -87,10 +87,10 @@ def test_files_of_a_command_line_are_labelled_as_those_of_the_recipe(tmp_path, b
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"label": "(a"}, r"data\.label: .*is no regular expression: missing \)"),
+        ({"label": "(a"}, r"data\.label: .*is not a regular expression: missing \)"),
         ({"label": "a"}, r"data\.label: .*needs one pair of parentheses, around the label"),
         ({"label": "(a)(b)"}, r"data\.label: .*needs one pair of parentheses"),
-        ({"test": "*"}, r"data\.test: .*is no regular expression: nothing to repeat"),
+        ({"test": "*"}, r"data\.test: .*is not a regular expression: nothing to repeat"),
     ],
 )
 def test_patterns_that_are_none_are_refused(fields, message):
@@ -103,11 +103,11 @@ def test_patterns_that_are_none_are_refused(fields, message):
     ("fields", "message"),
     [
         ({"source": "nowhere"}, r"there is no folder or archive .*nowhere; "),
-        ({"source": "README"}, r"README is no folder and no \.zip archive \(File is not a zip file\): give one$"),
+        ({"source": "README"}, r"README is neither a folder nor a \.zip archive \(File is not a zip file\): give one$"),
         ({"source": "empty"}, r"empty has 0 files, none in a folder, whose name is the label: correct data\.source"),
         ({"label": r"(\d+)_.*"}, r"has 23 files \(the first is README\), none that matches \(\\d\+\)_\.\*: correct"),
-        ({"test": "tset/.*"}, r"^data\.test: no labelled file of \. matches tset/\.\*: correct it$"),
-        ({"validation": "valid/.*"}, r"^data\.validation: no labelled file of \. matches valid/\.\*: correct it$"),
+        ({"test": "tset/.*"}, r"^data\.test: no labelled file of \. matches tset/\.\*: correct the pattern$"),
+        ({"validation": "valid/.*"}, r"^data\.validation: no labelled file of \. matches valid/\.\*: correct"),
         ({"test": ".*"}, r"leaves no files to train on: correct data\.validation or data\.test$"),
     ],
 )

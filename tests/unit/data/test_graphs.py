@@ -103,13 +103,13 @@ def line(number, text, table="nodes"):
     [
         (NODES, EDGES + "a\tz\n", line(8, "an edge to node 'z', which is not in nodes.tsv: add the node", "edges")),
         (NODES, EDGES + "a\n", line(8, "an edge to node '', which is not in nodes.tsv", "edges")),
-        (NODES + "g\tz\ttest\tred\n", EDGES, line(8, "label 'z' is that of no training node (they have x, y)")),
+        (NODES + "g\tz\ttest\tred\n", EDGES, line(8, "no training node has the label 'z' (their labels: x, y)")),
         (NODES + "g\tx\tdev\tred\n", EDGES, line(8, "split 'dev'; allowed: train, val, validation, test, none")),
         (NODES + "g\t\ttest\tred\n", EDGES, line(8, "node g is in split test and has no label")),
         (NODES + "a\tx\ttest\tred\n", EDGES, line(8, "node a is in line 2 already: remove one")),
         (NODES + "\tx\ttest\tred\n", EDGES, line(8, "the node has no name: give one in column node")),
-        (NODES.replace("train", "none"), EDGES, "has no node to train on: name some in column split"),
-        (NODES.replace("val", "none"), EDGES, "has no node to validate on: name some in column split"),
+        (NODES.replace("train", "none"), EDGES, "has no node to train on: mark some in column split"),
+        (NODES.replace("val", "none"), EDGES, "has no node to validate on: mark some in column split"),
         ("node\tlabel\tsplit\twords\n", EDGES, "has no nodes: give a line for each"),
         (NODES.replace("words", "terms"), EDGES, "has no column words; it has node, label, split, terms"),
         (NODES, EDGES.replace("target", "to"), "has no column target; it has source, to"),
@@ -126,8 +126,8 @@ def test_a_table_that_is_wrong_is_one_line(write, nodes, edges, told):
     ("row", "told"),
     [
         ("1 two", "could not convert string to float: 'two': features are numbers, as in '0.5 -1 3'"),
-        ("1", "1 features, the first node has 2: give each node as many finite numbers"),
-        ("1 nan", "2 features, the first node has 2: give each node as many finite numbers"),
+        ("1", "1 features, the first node has 2: give each node equally many finite numbers"),
+        ("1 nan", "2 features, the first node has 2: give each node equally many finite numbers"),
     ],
 )
 def test_a_number_that_is_none_is_one_line(write, row, told):

@@ -68,7 +68,7 @@ def test_the_vocabulary_is_all_kmers_whatever_the_texts_are():
 @pytest.mark.parametrize("text", ["ACGU", "ACG ACG", "AC-GT", "ACX", ">chr1", "ACÑ"])
 def test_other_letters_are_refused_in_one_line(text):
     with pytest.raises(
-        DataError, match=r"holds '.': a k-mer is of the letters A, C, G and T, and N .* write N"
+        DataError, match=r"holds '.', and k-mers consist of A, C, G, T and N \(any base\): write N"
     ) as told:
         MADE[3, 1].encode_batch(["ACGT", text])
     assert "\n" not in str(told.value) and repr(text) in str(told.value)
@@ -80,8 +80,8 @@ def test_other_letters_are_refused_in_one_line(text):
         ({"kind": "kmer", "k": 7}, "less than or equal to 6"),
         ({"kind": "kmer", "k": 3, "stride": 4}, r"stride \(4\) must be at most k \(3\)"),
         ({"kind": "kmer", "stride": 0}, "greater than 0"),
-        ({"kind": "bpe", "stride": 2}, "k and stride are of kind kmer, not of bpe: leave them out"),
-        ({"k": 2}, "k and stride are of kind kmer, not of bpe"),
+        ({"kind": "bpe", "stride": 2}, "k and stride are settings of kind kmer, not of bpe: leave them out"),
+        ({"k": 2}, "k and stride are settings of kind kmer, not of bpe"),
     ],
 )
 def test_plans_that_leave_letters_out_are_refused(fields, told):

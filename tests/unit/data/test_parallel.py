@@ -184,7 +184,7 @@ def test_a_folder_of_something_else_is_not_replaced(tmp_path, corpus):
 def test_a_folder_without_its_marker_is_not_whole(tmp_path, corpus):
     corpus.read(tmp_path / "out", seed=1)
     (tmp_path / "out" / MARKER).unlink()
-    with pytest.raises(DataError, match="no whole splits"):
+    with pytest.raises(DataError, match="no complete splits"):
         Splits.load(tmp_path / "out")
 
 
@@ -210,7 +210,7 @@ def test_three_sources_are_enough_and_two_are_not(tmp_path):
 
 def test_an_empty_test_set_is_refused(tmp_path, corpus):
     config = corpus.model_copy(update={"test": Pairs(**write_corpus(tmp_path, "none", []))})
-    with pytest.raises(DataError, match=r"none\.en and none\.fr: there is no pair"):
+    with pytest.raises(DataError, match=r"none\.en and none\.fr: no pair to evaluate on"):
         config.read(tmp_path / "out", seed=1)
 
 
@@ -229,8 +229,8 @@ def test_a_missing_test_file_is_noticed_before_training_text_is_read(tmp_path):
     [
         ({"split": "train"}, "split and subset are for"),
         ({"table": "a.tsv.gz", "subset": "en-fr"}, "split and subset are for"),
-        ({"validation": {"source": "a", "target": "b"}, "validation_size": 5}, "validation_size is for splitting off"),
-        ({"test": {"source": "a", "target": "b"}, "test_size": 5}, "test_size is for splitting off"),
+        ({"validation": {"source": "a", "target": "b"}, "validation_size": 5}, "validation_size splits pairs off"),
+        ({"test": {"source": "a", "target": "b"}, "test_size": 5}, "test_size splits pairs off"),
         ({"test_size": 0}, "greater than 0"),
         ({"tset": {}}, "Extra inputs"),
     ],

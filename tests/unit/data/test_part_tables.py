@@ -51,7 +51,7 @@ def test_items_of_one_file_stay_in_one_split(table):
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"files": [], "texts": []}, "a table without parts: name their columns in texts and files"),
+        ({"files": [], "texts": []}, "the table has no parts: name their columns in texts or files"),
         ({"texts": ["question", "image"]}, r"a column is named twice \(image, question, image, answer\)"),
         ({"label": "image"}, "a column is named twice"),
     ],

@@ -62,7 +62,7 @@ def test_tables_are_read_as_the_graph_with_its_splits(tmp_path):
 @pytest.mark.parametrize(
     ("act", "told"),
     [
-        (lambda path: graph_of_data(triangle(x=None)), "the graph has no features of nodes: set data.x, to ones if"),
+        (lambda path: graph_of_data(triangle(x=None)), "the graph has no node features: set data.x, to ones if"),
         (
             lambda path: graph_of_data(triangle(edge_index=torch.tensor([[0], [3]]), edge_attr=None)),
             r"the graph: edge \[0, 3\] is to node 3, and the 3 nodes are numbered from 0 to 2",

@@ -96,11 +96,11 @@ def test_lines_are_read_as_they_were_kept():
     [
         (
             {"answer": "dog"},
-            "line 2: the context has no 'dog' at character 17, which begins 'cat.': correct the answer",
+            "line 2: the context has no 'dog' at character 17, where it has 'cat.': correct the answer",
         ),
         ({"answer": "dog", "at": None}, "line 2: the context has no 'dog': correct the answer"),
-        ({"at": 3}, "line 2: the context has no 'cat' at character 3, which begins ' cat sees the cat.': correct"),
-        ({"at": -3}, "line 2: the context has no 'cat' at character -3, which begins 'The cat"),
+        ({"at": 3}, "line 2: the context has no 'cat' at character 3, where it has ' cat sees the cat.': correct"),
+        ({"at": -3}, "line 2: the context has no 'cat' at character -3, where it has 'The cat"),
         ({"at": "x"}, "line 2: the answer starts at 'x': give the number of a character, from 0"),
         ({"question": " "}, "line 2 has a blank question: write one or leave the line out"),
         ({"context": ""}, "line 2 has a blank context: write one or leave the line out"),
@@ -144,7 +144,7 @@ def test_half_a_character_is_one_line(tmp_path, fields, told):
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text("Who?\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"a\.txt is no table: give a file that ends in \.tsv, \.csv, \.jsonl, \.json"):
+    with pytest.raises(DataError, match=r"a\.txt is not a table: give a file that ends in \.tsv, \.csv, \.jsonl"):
         items(tmp_path / "a.txt")
     with pytest.raises(DataError, match=r"a\.jsonl has no column reply; it has question, context, answer, at"):
         items(written(tmp_path, "a.jsonl"), answer="reply")

@@ -391,7 +391,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
 def test_the_line_that_is_not_utf8_is_named(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(text_files, "BYTES_AT_ONCE", at_once)
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\nthr" + NOT_UTF8 + b"\nfour")
-    with pytest.raises(DataError, match=r"a\.txt line 3 is not valid UTF-8: mend the line"):
+    with pytest.raises(DataError, match=r"a\.txt line 3 is not valid UTF-8: correct the line"):
         list(read_text(tmp_path / "a.txt"))
 
 

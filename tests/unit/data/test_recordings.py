@@ -60,7 +60,7 @@ BROKEN = {
     "empty.wav": (lambda path: soundfile.write(path, noise(0), RATE), r"holds no sound: give a longer recording"),
     "nan.wav": (
         lambda path: soundfile.write(path, np.array([0.0, np.nan]), RATE, subtype="FLOAT"),
-        r"has samples that are no finite numbers: save it anew, or leave it out$",
+        r"has samples that are not finite: save it again, or leave it out$",
     ),
 }
 
@@ -76,5 +76,5 @@ def test_a_file_that_is_no_recording_is_one_line(tmp_path, name):
 
 def test_without_soundfile_one_line_names_the_command_that_installs_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "soundfile", None)
-    with pytest.raises(ConfigError, match=r"^files of sound need soundfile: pip install 'regardant\[sound\]'$"):
+    with pytest.raises(ConfigError, match=r"^sound files need soundfile: pip install 'regardant\[sound\]'$"):
         read_recording(tmp_path / "a.wav")

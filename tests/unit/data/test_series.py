@@ -97,7 +97,7 @@ def changed(row, cells):
             changed(4, [HOURS[1], "1", "1"]),
             "line 5: 2016-07-01 01:00:00 is not after 2016-07-01 02:00:00",
         ),
-        (changed(4, [HOURS[2], "1", "1"]), "in the row before: sort the rows by time, one row a time"),
+        (changed(4, [HOURS[2], "1", "1"]), "in the row before: sort the rows by time, one for each"),
         (
             changed(10, ["2016-07-02", "1", "1"]),
             "line 11: 2016-07-02 00:00:00 comes 16:00:00 after the row before",
@@ -139,7 +139,7 @@ def test_a_column_that_is_not_there_is_one_line(table, options, told):
 
 
 def test_a_file_of_another_kind_is_one_line(tmp_path):
-    with pytest.raises(DataError, match=r"a.parquet is no table of text: give a file that ends in .csv or .tsv"):
+    with pytest.raises(DataError, match=r"a.parquet is not a text table: give a file that ends in .csv or .tsv"):
         read_series(tmp_path / "a.parquet")
 
 

@@ -98,7 +98,7 @@ def test_shards_are_found_by_folder_glob_and_file(folder, tmp_path):
     with pytest.raises(DataError, match="has no file"):
         find_shards(str(tmp_path))
     (tmp_path / "a.doc").write_text("x")
-    with pytest.raises(DataError, match="is no shard"):
+    with pytest.raises(DataError, match="is not a shard"):
         find_shards(str(tmp_path))
 
 
@@ -110,7 +110,7 @@ def test_a_fingerprint_tells_shards_of_another_size(folder):
 def test_a_column_that_is_not_there_is_named(folder):
     with pytest.raises(DataError, match="no column english"):
         next(read_rows(find_shards(f"{folder}/*.parquet"), ("english",)))
-    with pytest.raises(DataError, match="give numbers from 1"):
+    with pytest.raises(DataError, match="give numbers, from 1"):
         next(read_rows(find_shards(f"{folder}/*.txt"), ("english",)))
 
 

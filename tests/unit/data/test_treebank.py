@@ -56,13 +56,13 @@ def test_a_compressed_treebank_and_one_without_an_empty_line_at_its_end_are_read
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["The cat sat."], r"a\.conllu line 1 has 1 columns between tabs, CoNLL-U has 10: give a treebank"),
+        (["The cat sat."], r"a\.conllu line 1 has 1 tab-separated columns, CoNLL-U has 10: give a treebank"),
         (
             [*DU, row(5, "!", 9, "punct")],
-            r"a\.conllu line 6: the governor is '9', of 5 words: give a number, 0 for none",
+            r"a\.conllu line 6: the governor is '9': give the number of one of the 5 words, or 0",
         ),
-        ([row(1, "a", "x", "root")], r"a\.conllu line 1: the governor is 'x', of 1 words"),
-        ([row(1, "a", "\u00b2", "root")], r"a\.conllu line 1: the governor is '\u00b2', of 1 words"),
+        ([row(1, "a", "x", "root")], r"a\.conllu line 1: the governor is 'x': give the number of one of the 1 words"),
+        ([row(1, "a", "\u00b2", "root")], r"a\.conllu line 1: the governor is '\u00b2': give the number of one"),
         (
             [row("a-b", "a"), row(1, "a", 0)],
             r"a\.conllu line 1: the id is 'a-b': write a word's as 3, a contraction's as 3-4",

@@ -139,7 +139,7 @@ def test_asking_for_the_next_token_leaves_gradients_as_they_were(model):
 
 
 def test_an_empty_prompt_is_one_line(model):
-    with pytest.raises(DataError, match="nothing to go on with: give a prompt"):
+    with pytest.raises(DataError, match="the prompt is empty: give a prompt"):
         drawn(model, prompt=PROMPT[:0])
 
 

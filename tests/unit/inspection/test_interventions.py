@@ -200,8 +200,11 @@ def test_the_model_is_as_it_was_afterwards_even_after_an_error(model, pairs):
         (ScaleHead(CROSS, 2), "there is no head 2: choose 0 to 1"),
         (EditRow(CROSS, 2, 0, [1.0]), "there is no head 2: choose 0 to 1"),
         (EditRow(CROSS, 0, 0, [1.0]), r"1 weights for \d+ keys: give one for each key"),
-        (Patch(f"{CROSS}.scores", lambda x: x), "scores is computed beside what runs: change decoder.layers.0.cross"),
-        (Patch("head.probabilities", lambda x: x), "computed beside what runs: change head.logits"),
+        (
+            Patch(f"{CROSS}.scores", lambda x: x),
+            "scores is computed outside of the forward pass: change decoder.layers.0.cross",
+        ),
+        (Patch("head.probabilities", lambda x: x), "computed outside of the forward pass: change head.logits"),
         (Patch(f"{CROSS}.query", lambda x: x[:1]), r"cross_attention.query is \[3, .*; given \[1, .*: keep the shape"),
     ],
 )
@@ -223,7 +226,7 @@ def test_a_second_context_at_one_attention_is_refused_and_the_first_stays(model,
 def test_what_a_cell_does_inside_can_be_looked_at_alone():
     model = over_pairs(RecurrentConfig(hidden_size=8, embedding_size=8), 12)
     with (
-        pytest.raises(ValueError, match="update_gate is computed beside what runs: it can be looked at alone"),
+        pytest.raises(ValueError, match="update_gate is computed outside of the forward pass: it can only be captured"),
         intervene(model, Patch("encoder.layers.0.update_gate", lambda x: x)),
     ):
         pass

@@ -82,6 +82,6 @@ def test_what_has_no_stack_of_layers_is_refused_and_so_are_two_passes():
         model.scores(SOURCE, TARGET[:, :-1])
         return model.scores(SOURCE, TARGET[:, :-1])
 
-    with pytest.raises(ValueError, match="one pass is read at a time"):
+    with pytest.raises(ValueError, match="the lens reads one pass"):
         logit_lens(model, twice, TARGET[:, 1:])
     assert not model.decoder.layers[0]._forward_hooks

@@ -79,7 +79,7 @@ def test_it_is_the_same_in_several_passes(monkeypatch):
 
 
 def test_what_cannot_be_patched_is_refused():
-    with pytest.raises(ValueError, match="the texts have 6 and 5 tokens: give two of as many tokens"):
+    with pytest.raises(ValueError, match="the texts have 6 and 5 tokens: give two of equal length"):
         patch_positions(decoder_only(), CLEAN, CORRUPTED[:5])
     with pytest.raises(ValueError, match="both texts make the answer equally likely"):
         patch_positions(decoder_only(), CLEAN, CLEAN)

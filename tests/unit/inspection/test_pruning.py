@@ -30,7 +30,7 @@ def test_a_layer_without_heads_answers_as_one_with_them_switched_off():
 
 @pytest.mark.parametrize("heads", [[0, 1, 2], [3], [-1]])
 def test_all_heads_or_heads_that_are_not_there_are_refused(heads):
-    with pytest.raises(ValueError, match="cannot be taken from 3"):
+    with pytest.raises(ValueError, match="cannot be pruned from 3"):
         prune_heads(layer(), heads)
 
 

@@ -65,7 +65,9 @@ def test_without_a_size_states_meet_as_they_are(config):
 
 
 def test_unequal_sizes_that_are_not_projected_are_refused():
-    with pytest.raises(ValueError, match=r"^queries of 4 numbers cannot meet keys of 7 by scaled_dot_product: choose"):
+    with pytest.raises(
+        ValueError, match=r"^queries of 4 numbers cannot be compared with keys of 7 by scaled_dot_product: choose"
+    ):
         build(ScaledDotProductConfig(), query_size=4, key_size=7)
 
 

@@ -75,7 +75,7 @@ def test_a_bias_outside_the_scaling_goes_with_any(config):
 
 
 def test_additive_attention_without_projections_is_refused():
-    with pytest.raises(ValueError, match=r"^additive weighs projected queries and keys: choose other projections than"):
+    with pytest.raises(ValueError, match=r"^additive needs projected queries and keys: choose other projections than"):
         build(AdditiveConfig(), projections="none")
 
 

@@ -116,7 +116,7 @@ FLIPPED = "{kind: image, augment: [flip]}"
     ],
 )
 def test_tasks_that_change_no_items_refuse_to(name, override, field):
-    told = rf"{re.escape(field)} changes training items of classification and tagging alone"
+    told = rf"{re.escape(field)} changes training items of classification and tagging only"
     with pytest.raises(ConfigError, match=told):
         load_recipe(recipe(name), [override])
 

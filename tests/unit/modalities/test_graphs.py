@@ -101,7 +101,7 @@ def test_a_codec_is_kept_in_a_run(tmp_path):
     found.save(tmp_path)
     loaded = GraphsModalityConfig(max_nodes=6, random_walk=2).load(tmp_path)
     np.testing.assert_array_equal(loaded.encode([LINE])[0], found.encode([LINE])[0])
-    assert loaded.describe() == "graphs of at most 6 nodes of 2 features, 2 of an edge"
+    assert loaded.describe() == "graphs of at most 6 nodes of 2 features, edges of 2"
     (tmp_path / "graphs.json").write_text("{}")
     with pytest.raises(RunError, match=r"graphs\.json is damaged .*restore it or train again"):
         GraphsModalityConfig().load(tmp_path)

@@ -108,7 +108,7 @@ def test_a_grey_image_among_others_takes_no_colours_away(tmp_path):
 
 
 def test_images_that_fit_no_patches_are_refused_where_none_is_resized():
-    told = r"^input\.patch_size: auto finds no patches of which images of 97 x 101 have 9 to 64: set input\.resize=auto"
+    told = r"^input\.patch_size: auto finds no size that cuts images of 97 x 101 into 9 to 64 patches: set input"
     with pytest.raises(ConfigError, match=told):
         ImageModalityConfig(patch_size="auto").fit([drawn(97, 101)])
 

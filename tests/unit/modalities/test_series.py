@@ -128,5 +128,5 @@ def test_sizes_that_are_left_out_are_chosen_for_a_table(longest, given, expected
 
 @pytest.mark.parametrize("sizes", [(10, 4, 5), (3, 4, 4), ("auto", 4, 5)])
 def test_patches_that_leave_steps_out_are_refused(sizes):
-    with pytest.raises(ValidationError, match="must not descend: patches cover the history"):
+    with pytest.raises(ValidationError, match="must be in ascending order: patches cover the history"):
         SeriesModalityConfig(**dict(zip(("history", "patch_length", "stride"), sizes, strict=True)))

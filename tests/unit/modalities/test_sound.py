@@ -149,7 +149,7 @@ def test_a_mix_of_sample_rates_is_one_line():
 
 
 def test_a_sample_rate_without_frames_is_one_line():
-    told = r"^input: window_ms \(25\) and hop_ms \(10\) must each hold a sample of 20 a second: raise them$"
+    told = r"^input: window_ms \(25\) and hop_ms \(10\) must each hold a sample at 20 samples a second: raise them$"
     with pytest.raises(ConfigError, match=told):
         SoundModalityConfig().fit([Recording(noise(900), 20)])
 
@@ -253,7 +253,10 @@ def test_no_training_recordings_are_refused():
             {"num_mels": 200},
             r"num_mels \(200\) gives bands without a frequency at 8,000 samples a second: lower",
         ),
-        ({"hop_ms": 0.05}, r"window_ms \(25\) and hop_ms \(0\.05\) must each hold a sample of 8,000 a second: raise"),
+        (
+            {"hop_ms": 0.05},
+            r"window_ms \(25\) and hop_ms \(0\.05\) must each hold a sample at 8,000 samples a second: raise",
+        ),
         ({"subsampling": 3}, "subsampling"),
         ({"sample_rate": 0}, "sample_rate"),
     ],

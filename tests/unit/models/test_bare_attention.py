@@ -108,7 +108,7 @@ def test_encoder_and_decoder_may_have_states_of_two_sizes(decoder):
 def test_a_dot_product_of_two_sizes_names_what_can_be_chosen():
     config = RecurrentConfig.model_validate({"hidden_size": 10, "encoder_size": 6, "decoder": {"kind": "luong"}})
     with pytest.raises(
-        (ValueError, ConfigError), match="queries of 10 numbers cannot meet keys of 6 by scaled_dot_product"
+        (ValueError, ConfigError), match="queries of 10 numbers cannot be compared with keys of 6 by scaled_dot_product"
     ):
         config.build(tokens(12), tokens(12), next_token(12))
 

@@ -54,11 +54,11 @@ WRONG = {
     ),
     "reversible layers with a norm in between": (
         {"residual": "reversible", "norm": "post"},
-        "reversible residuals normalise what a sublayer reads: set norm=pre",
+        "reversible residuals normalise the input of a sublayer: set norm=pre",
     ),
     "reversible layers that are all remembered": (
         {"residual": "reversible", "memory": "per_layer"},
-        "memory 'per_layer' keeps what reversible residuals are there to forget: choose one",
+        "memory 'per_layer' keeps activations that reversible residuals discard: choose one",
     ),
     "memory of layers that are not there": (
         {"memory": "per_layer", "encoder": {"num_layers": 2}, "decoder": {"num_layers": 3}},
@@ -76,7 +76,7 @@ WRONG = {
     ),
     "a size of positions that are added": (
         {"positions": {"kind": "sinusoidal", "size": 4}},
-        "positions: size is of positions that are put beside: set combine=concatenate or leave it out",
+        "positions: size is for concatenated positions: set combine=concatenate or leave it out",
     ),
     "T5's distances within its exact buckets": (
         {"positions": {"kind": "t5", "num_buckets": 32, "max_distance": 16}},

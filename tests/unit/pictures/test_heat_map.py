@@ -143,7 +143,7 @@ def test_a_long_word_is_cut_and_whole_in_its_title():
 def test_of_very_many_words_the_drawing_says_that_they_are_left_out():
     words = ["word"] * 300
     svg = heat_map_svg(AttentionPicture("t", words, words, np.eye(300)[None, None]), 0, 0)
-    assert "300 rows and 300 columns, too many to name" in svg and ">word<" not in svg
+    assert "300 rows and 300 columns, too many to label" in svg and ">word<" not in svg
     assert float(ElementTree.fromstring(svg).get("width")) < 2400
 
 

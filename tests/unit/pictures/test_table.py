@@ -36,5 +36,5 @@ def test_cells_are_text():
 
 
 def test_a_row_of_other_length_is_refused():
-    with pytest.raises(ValueError, match=r"row \['b'\] has 1 cells under 2 heads; give as many"):
+    with pytest.raises(ValueError, match=r"row \['b'\] has 1 cells under 2 heads; give one for each"):
         Table("", ["run", "BLEU"], [["a", "1"], ["b"]])

@@ -119,7 +119,7 @@ def test_what_is_not_known_is_refused_in_a_line(regardant, given, told):
         (("demo", "--device", "nonsense"), "--device without --devices: give --devices N, or leave out --device"),
         (("demo", "--rate", 3, "--strategy", "ddp"), "--strategy, --rate without --devices: give --devices N, or"),
         (("demo", "--shapes", "--rate", 3), "--rate without --devices: give --devices N, or leave out --rate"),
-        (("gpt3", "--devices", 8), "gpt3 is a published model, counted alone: leave out --devices, or give a recipe"),
+        (("gpt3", "--devices", 8), "gpt3 is a published model, not a recipe: leave out --devices, or give a recipe"),
     ],
 )
 def test_options_of_devices_are_refused_where_none_are_counted(regardant, given, told):
@@ -128,5 +128,5 @@ def test_options_of_devices_are_refused_where_none_are_counted(regardant, given,
 
 
 def test_a_model_without_a_vocabulary_is_refused():
-    with pytest.raises(ConfigError, match=r"^plan --devices reckons with a vocabulary, .* leave out --devices$"):
+    with pytest.raises(ConfigError, match=r"^plan --devices needs a vocabulary, .* leave out --devices$"):
         scale.workload(load_recipe(config.recipe("digits-vit"), [], origin="recipe"))

@@ -150,4 +150,4 @@ def test_plan_prints_shapes_and_all_modules_as_json(regardant):
 def test_shapes_are_refused_beside_devices_in_one_line(regardant):
     said = regardant("plan", "demo", "--shapes", "--devices", "2")
     assert (said.code, said.out) == (2, "")
-    assert said.err == "regardant: --shapes are those of one model, whatever trains it: leave out --devices\n"
+    assert said.err == "regardant: --shapes lists the modules of one model, on any device: leave out --devices\n"

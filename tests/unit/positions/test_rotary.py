@@ -48,5 +48,7 @@ def test_past_the_length_it_was_built_for_it_goes_on():
 
 
 def test_a_head_that_cannot_be_cut_into_pairs_is_refused():
-    with pytest.raises(ValueError, match=r"^rotary positions turn pairs, and a head has 5 numbers: change num_heads$"):
+    with pytest.raises(
+        ValueError, match=r"^rotary positions rotate pairs, and a head has 5 numbers: change num_heads$"
+    ):
         build(head_size=5)

@@ -215,7 +215,7 @@ MISTAKES = {
     ),
     "targets for a language model": ("score", {"run": "text", "items": ["ab"], "targets": ["a"]}, 422, "leave it out"),
     "a long target": ("score", {"run": "demo", "items": ["a"], "targets": [LONG]}, 422, "targets[0] has 81 characters"),
-    "a run without scores": ("score", {"run": "digits", "items": ["a"]}, 422, "which scores no text: ask /v1/predict"),
+    "a run without scores": ("score", {"run": "digits", "items": ["a"]}, 422, "which scores no text: use /v1/predict"),
     "a target of a language model": (
         "inspect",
         {"run": "text", "item": "the", "target": "a"},
@@ -294,8 +294,8 @@ def test_an_inspection_with_too_many_weights_is_refused(serving, client_of):
     [
         (MemoryError(), 503, "memory ran out: send fewer or shorter texts"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 503, "memory ran out"),
-        (RuntimeError(f"a fault with {SENTENCE}"), 500, "the server made a mistake, which it has logged: report it"),
-        (KeyError(SENTENCE), 500, "the server made a mistake"),
+        (RuntimeError(f"a fault with {SENTENCE}"), 500, "internal server error, which is logged: report it"),
+        (KeyError(SENTENCE), 500, "internal server error"),
     ],
 )
 def test_a_fault_is_answered_and_logged_without_the_text(serving, client_of, error, status, line):

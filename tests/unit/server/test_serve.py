@@ -169,7 +169,7 @@ def test_a_request_that_takes_too_long_is_answered_and_not_computed(serving, cli
     service = serving("demo", limits=Limits(timeout=0.2, max_wait_ms=500))
     answer = client_of(service).post("/v1/translate", json={"texts": [SENTENCE]})
     assert answer.status_code == 504
-    assert answer.json()["error"].startswith("the answer took more than 0.2 s, which is what a request may take: send")
+    assert answer.json()["error"].startswith("the answer took more than 0.2 s, the timeout of a request: send")
     time.sleep(0.6)
     assert not sample(service, "regardant_batch_rows_count", run="demo")
 
@@ -292,7 +292,7 @@ def test_settings_that_cannot_be_used_are_one_line(named_runs, certificate, tmp_
     assert "both named demo: rename one" in told([*demo, tmp_path / "demo"])
     assert "an API key is needed" in told(demo, host="0.0.0.0")
     assert "is no address of this machine" in told(demo, RunError, host="no host")
-    assert "the host 'a..b' is no address of this machine (no name of a host)" in told(demo, RunError, host="a..b")
+    assert "the host 'a..b' is no address of this machine (not a host name)" in told(demo, RunError, host="a..b")
     assert "there is no run" in told([tmp_path / "nothing"], RunError)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -318,7 +318,7 @@ def test_a_batch_without_clients_does_not_keep_the_process(named_runs, monkeypat
     serve([named_runs / "demo"], Address(port=0), Limits(), lines.append)
     signal.signal(signal.SIGTERM, before)
     free.set()
-    assert ended == [0] and lines == ["a batch of demo is given up: its clients have left"]
+    assert ended == [0] and lines == ["a batch of demo is abandoned: its clients have disconnected"]
 
 
 @contextmanager
@@ -358,7 +358,7 @@ def test_a_process_reloads_and_ends_after_accepted_work(tmp_path, trained):
             server.send_signal(signal.SIGTERM)
             until(lambda: get(port, "/ready")[0] == 503)
             status, headers, answer = post(port, "/v1/translate")
-            assert (status, headers["retry-after"]) == (503, "5") and "about to end" in answer["error"]
+            assert (status, headers["retry-after"]) == (503, "5") and "shutting down" in answer["error"]
             accepted.sendall(BODY.encode())
             accepted.settimeout(10)
             answer = accepted.makefile("rb").read().decode()

@@ -104,7 +104,7 @@ def test_an_unknown_run_is_not_found(studio, name):
     asked += [client.post(f"/api/{path}", json=body) for path in ("look", "view", "steps", "shapes")]
     for answer in asked:
         assert answer.status_code == 404
-        assert "choose one that the page Runs lists" in answer.json()["detail"]
+        assert "choose one listed on the page Runs" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_an_unknown_run_is_not_found(studio, name):
         ("look", {"off": [{"attention": "nowhere", "head": 0}]}, "no place 'nowhere"),
         ("steps", {"attention": "nowhere"}, "no attention 'nowhere'"),
         ("steps", {"head": 9}, "there is no head 9: choose 0 to 1"),
-        ("steps", {"query": 99}, "there is no row 99"),
+        ("steps", {"query": 99}, "there is no query 99"),
         ("mask", {"length": 0}, "length: "),
-        ("mask", {"length": 3, "edges": "0-7"}, "outside of 3 tokens"),
-        ("mask", {"edges": "a-b"}, "'a-b' is no pair of tokens"),
+        ("mask", {"length": 3, "edges": "0-7"}, "out of range for 3 tokens"),
+        ("mask", {"edges": "a-b"}, "'a-b' is not a pair of tokens"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(ask, path, body, told):

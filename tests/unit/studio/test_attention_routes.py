@@ -245,7 +245,7 @@ def test_what_a_task_cannot_show_is_refused_by_name_in_one_line(others):
     body = {"run": labels_run, "text": "the cat and the dog"}
     for name in ("beam search", "token by token"):
         answer = client.post("/api/view", json={**body, "view": name})
-        assert answer.status_code == 422 and f"has no {name} to look at" in answer.json()["detail"]
+        assert answer.status_code == 422 and f"has no view {name}, " in answer.json()["detail"]
     answer = client.post("/api/look", json={**body, "target": "le chat"})
     assert answer.json()["detail"] == "a run of classification is inspected without target: leave that out"
     answer = client.post("/api/look", json={"run": text_run, "text": "the cat", "beam_size": 3})

@@ -95,9 +95,9 @@ def test_a_sent_file_is_looked_at_as_if_its_path_were_given(client, digits, digi
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a.gif", "'a.gif' is no file of an item: choose one that ends in .png, .jpg, .jpeg, .npy"),
-        (".png", "'.png' is no file of an item: choose one that ends in .png, .jpg, .jpeg, .npy"),
-        ("a\0.png", "'a\\x00.png' is no file of an item: choose one that ends in .png, .jpg, .jpeg, .npy"),
+        ("a.gif", "'a.gif' is not a file that this run reads: choose one that ends in .png, .jpg, .jpeg, .npy"),
+        (".png", "'.png' is not a file that this run reads: choose one that ends in .png, .jpg, .jpeg, .npy"),
+        ("a\0.png", "'a\\x00.png' is not a file that this run reads: choose one that ends in .png, .jpg, .jpeg, .npy"),
     ],
 )
 def test_a_file_of_another_kind_is_refused_in_one_line(client, digits, name, message):

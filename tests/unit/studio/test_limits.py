@@ -25,11 +25,11 @@ def test_a_text_longer_than_the_model_is_refused_before_it_is_translated(ask, mo
 @pytest.mark.parametrize(
     ("path", "body", "told"),
     [
-        ("look", {"off": [{"attention": "x", "head": 0}] * 1001}, "off: at most 1000 of them"),
+        ("look", {"off": [{"attention": "x", "head": 0}] * 1001}, "off: at most 1000 entries"),
         ("look", {"text": "x" * 4001}, "text: at most 4000 characters"),
         ("look", {"beam_size": 10**22}, "beam_size"),
-        ("lab/search", {"lines": ["x" * 2000] * 101, "query": "x"}, "more than 200,000 letters: leave some out"),
-        ("lab/search", {"lines": ["x"] * 5001, "query": "x"}, "lines: at most 5000 of them"),
+        ("lab/search", {"lines": ["x" * 2000] * 101, "query": "x"}, "200,000 characters together: remove some"),
+        ("lab/search", {"lines": ["x"] * 5001, "query": "x"}, "lines: at most 5000 entries"),
     ],
 )
 def test_what_is_too_much_is_one_line(ask, path, body, told):

@@ -17,13 +17,13 @@ from regardant.studio.verdicts import sentence
             1.25,
             (0.5, 2.0),
             0.01,
-            "b is 1.25 above a in bleu on test (95% interval +0.50 to +2.00, p 0.010): chance hardly",
+            "b is 1.25 above a in bleu on test (95% interval +0.50 to +2.00, p 0.010): significant",
         ),
         (
             -0.01,
             (-0.03, 0.01),
             0.4,
-            "b is 0.010 below a in bleu on test (95% interval -0.030 to +0.010, p 0.400): chance alone",
+            "b is 0.010 below a in bleu on test (95% interval -0.030 to +0.010, p 0.400): not significant",
         ),
     ],
 )

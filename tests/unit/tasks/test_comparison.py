@@ -97,7 +97,7 @@ def test_language_models_are_compared_by_their_own_metrics(trained_on_text, tmp_
     found = run.compare(folders)
     first, other = (one.scores["validation"] for one in found.runs)
     assert list(first) == ["loss", "perplexity", "bits_per_character"] and first["loss"] < other["loss"]
-    assert not found.runs[1].accuracy_from_first and "accuracy from" not in "\n".join(found.lines())
+    assert not found.runs[1].accuracy_from_first and "accuracy minus" not in "\n".join(found.lines())
 
 
 def test_runs_that_make_no_comparison_are_one_line(pair, trained_on_text, tmp_path):

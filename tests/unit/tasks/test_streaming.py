@@ -175,5 +175,5 @@ def test_a_run_whose_shards_have_changed_is_not_resumed(recipe, tmp_path):
     own = {**recipe, "data": {**recipe["data"], "shards": str(folder)}}
     train(own, tmp_path / "run", max_updates=10)
     (folder / "6.txt").write_text("one more\n")
-    with pytest.raises(RunError, match="the text is not what"):
+    with pytest.raises(RunError, match="the data is not what"):
         train(own, tmp_path / "run", max_updates=20)

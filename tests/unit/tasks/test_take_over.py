@@ -215,10 +215,10 @@ def test_a_run_from_parts_ends_bit_equal_when_resumed(load, masked, tmp_path):
     [
         (
             ["input.tokenizer={kind: word, vocab_size: 9}"],
-            r"input\.tokenizer\.vocab_size was 14, is 9\): leave that out",
+            r"input\.tokenizer\.vocab_size was 14, is 9\): leave these out",
         ),
         (["input.tokenizer={kind: word, lowercase: true}"], r"input\.tokenizer\.lowercase was False, is True"),
-        (["model.d_model=32"], r"has other input, encoder \(model\.d_model was 16, is 32\): make them agree"),
+        (["model.d_model=32"], r"differs in input, encoder \(model\.d_model was 16, is 32\): make the settings agree"),
         (["model.num_heads=1"], r"model\.num_heads was 2, is 1"),
         (["model.positions.kind=none"], r"model\.positions\.kind was 'sinusoidal', is 'none'"),
         (["training.parts=[input]", "model.scale_embeddings=false"], "model.scale_embeddings was True, is False"),

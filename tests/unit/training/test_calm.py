@@ -37,7 +37,7 @@ def test_a_spike_returns_to_the_weights_of_the_last_calm_report(trainer, capsys)
     assert job.seen[:20] != job.seen[10:30] and len(job.seen) == 30, "the batches since are left out"
     steps = {float(state["step"]) for state in made.optimizers[0].state_dict()["state"].values()}
     assert steps == {20.0}, "the optimizer returns, too"
-    told = [line for line in capsys.readouterr().err.splitlines() if "back to the weights" in line]
+    told = [line for line in capsys.readouterr().err.splitlines() if "returned to the weights" in line]
     assert len(told) == 1 and told[0].startswith("update 20: the loss is ")
 
 
@@ -71,7 +71,7 @@ def test_a_run_with_a_spike_is_resumed_bit_equal(trainer, stop, monkeypatch):  #
 
 def test_a_loss_that_stays_high_stops_training(trainer):  # noqa: F811
     with pytest.raises(
-        RunError, match=f"also after {MOST_RETURNS} returns to earlier weights: train anew with a lower"
+        RunError, match=f"even after {MOST_RETURNS} returns to earlier weights: train anew with a lower"
     ):
         trainer(SpikingJob(*range(11, 100)), max_updates=100, **SETTINGS).fit()
 

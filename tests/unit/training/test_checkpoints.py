@@ -127,7 +127,7 @@ def test_a_run_with_damaged_checkpoints_alone_does_not_start_over(tmp_path):
 
 def test_a_checkpoint_that_would_run_code_is_refused(tmp_path):
     path = save_checkpoint(tmp_path, {"schedule": os.system}, 1, keep=1)
-    with pytest.raises(RunError, match="no whole checkpoint") as error:
+    with pytest.raises(RunError, match="not a complete checkpoint") as error:
         load_checkpoint(path)
     assert "\n" not in str(error.value)
 
@@ -288,7 +288,7 @@ def test_truncated_or_absent_weights_are_one_line(tmp_path):
         load_into(tied_model(), path)
     save_weights(path, tied_model().state_dict(), {})
     truncate(path)
-    with pytest.raises(RunError, match="no whole safetensors file") as error:
+    with pytest.raises(RunError, match="not a complete safetensors file") as error:
         load_into(tied_model(), path)
     assert "\n" not in str(error.value)
 
@@ -320,7 +320,7 @@ def test_a_damaged_header_is_one_line(name, tmp_path):
     path = tmp_path / "model.safetensors"
     save_weights(path, tied_model().state_dict(), {})
     with_header(path, HEADERS[name])
-    with pytest.raises(RunError, match="no whole safetensors file") as error:
+    with pytest.raises(RunError, match="not a complete safetensors file") as error:
         load_into(tied_model(), path)
     assert "\n" not in str(error.value)
 

@@ -258,7 +258,7 @@ def test_two_processes_return_after_a_spike_as_one_does(tiny_config, tmp_path, c
     for count in (1, 2):
         folder = tmp_path / str(count)
         run.train(tiny_config(*asked, steep, f"training.processes={count}"), folder, silent)
-        told = [line for line in capsys.readouterr().err.splitlines() if "back to the weights" in line]
+        told = [line for line in capsys.readouterr().err.splitlines() if "returned to the weights" in line]
         returns.append([line.split(":")[0] for line in told])
         weights.append(load_weights(folder / "model.safetensors"))
     assert returns == [["update 20", "update 30"]] * 2

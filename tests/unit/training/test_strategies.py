@@ -271,7 +271,7 @@ def memory_of(process):
     [
         ("training.optimizer.kind=muon", "muon needs whole matrices: set training.optimizer.kind=adamw, or"),
         ("training.averaging.kind=last", "the average of the last weights keeps whole models: set"),
-        ("model.residual=reversible", "reversible residuals compute gradients where it cannot see them: set"),
+        ("model.residual=reversible", "reversible residuals compute gradients where ddp and fsdp cannot see them: set"),
     ],
 )
 def test_a_model_that_cannot_be_shared_is_refused_in_a_line(tiny_config, tmp_path, given, told):

@@ -31,7 +31,7 @@ def encoded(case: KeptCase) -> Compared:
     """Compare the tokens that training read with the tokens of the same texts encoded now."""
     pairs = case.trained.encoded_twice(SAMPLES)
     if not pairs:
-        raise LeftOut("the run keeps no text beside its tokens")
+        raise LeftOut("the run keeps tokens without their text")
     different = [number for number, (kept, now) in enumerate(pairs, 1) if list(kept) != list(now)]
     where = f"text {different[0]}" if different else ""
     return Compared(len(different), 0.0, f"of {len(pairs)} texts", where)

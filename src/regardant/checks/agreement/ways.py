@@ -39,7 +39,7 @@ def cached(case: Case) -> Compared:
     model = case.trained.model
     name = written_input(model)
     if name is None:
-        raise LeftOut("this model reads its input at once: it writes nothing token by token")
+        raise LeftOut("this model is not autoregressive: it reads its input at once")
     written = case.probe.inputs[name]
     with torch.inference_mode():
         if isinstance(model, CausalModel):
@@ -78,7 +78,7 @@ def batched(case: Case) -> Compared:
     """Compare the scores of rows in one batch with those of each row alone, padded as in the batch."""
     inputs, rows = case.probe.inputs, len(case.probe.targets)
     if rows < 2 or not all(isinstance(value, Tensor) and len(value) == rows for value in inputs.values()):
-        raise LeftOut("its batch is one graph or a block that cannot be divided")
+        raise LeftOut("the batch is one graph or block, which cannot be divided into rows")
     alone = [case.scores({name: value[row : row + 1] for name, value in inputs.items()}) for row in range(rows)]
     return compare_scores(case, torch.cat(alone), case.answers)
 
@@ -101,7 +101,7 @@ def accumulated(case: Case) -> Compared:
     count = len(probe.targets)
     divisible = all(isinstance(value, Tensor) and len(value) == count for value in probe.inputs.values())
     if not model.head.divisible or count < 3 or not divisible:
-        raise LeftOut("its batches cannot be divided")
+        raise LeftOut("the batches of this task cannot be divided into micro-batches")
 
     def loss_of(rows: "_Rows") -> Loss:
         inputs = {name: value[rows.numbers] for name, value in probe.inputs.items()}
@@ -122,7 +122,7 @@ def accumulated(case: Case) -> Compared:
     whole = gradients(_Rows(order, per_row))
     parts = gradients(_Rows(order[:1], per_row), _Rows(order[1:], per_row))
     largest = float((whole - parts).norm() / whole.norm().clamp_min(1e-12))
-    return Compared(largest, GRADIENTS, "of the gradient's norm", f"{count} rows as 1 and {count - 1}")
+    return Compared(largest, GRADIENTS, "of the gradient's norm", f"{count} rows in batches of 1 and {count - 1}")
 
 
 class _Rows:
@@ -157,7 +157,7 @@ def kernel(case: Case) -> Compared:
             largest = float(((weights @ value) - mixed).abs().max() / value.abs().max().clamp_min(1e-12))
             found.append(Compared(largest, WEIGHTS, "of the largest value", place))
     if not found:
-        raise LeftOut("its mechanisms mix otherwise than by a matrix of weights")
+        raise LeftOut("no attention of this model mixes values by a matrix of weights")
     return worst(found, lambda one: one.difference)
 
 
@@ -165,7 +165,7 @@ def bfloat16(case: Case) -> Compared:
     """Compare the scores in float32 with those under autocast to bfloat16."""
     model = case.trained.model
     if any(isinstance(module, Attention) and module.discontinuous for module in model.modules()):
-        raise LeftOut("its attention chooses keys by comparison, and rounded numbers may choose others")
+        raise LeftOut("its attention chooses keys by comparing scores, and rounding may change the choice")
     device = case.probe.targets.device.type
     with torch.autocast(device, torch.bfloat16):
         rounded = case.scores(case.probe.inputs)

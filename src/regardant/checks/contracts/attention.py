@@ -63,7 +63,7 @@ def rows_of_weights_sum_to_one_or_to_zero_where_nothing_may_be_seen(make: Make, 
     q, k, _ = scene.tensors()
     attention = make()
     weights, sees_some = attention.weights(q, k, scene.view()), scene.attended(attention).any(-1)
-    require(weights[~sees_some] == 0, "a row of weights in which nothing may be seen is not zero")
+    require(weights[~sees_some] == 0, "the weights of a fully masked query are not zero")
     if not isinstance(attention, Linformer):  # its mixtures are unconstrained
         assert_close(weights.sum(-1), sees_some.float())
 
@@ -74,7 +74,7 @@ def weights_are_never_negative_and_hidden_pairs_get_none(make: Make, scene: Scen
     attention = make()
     weights = attention.weights(q, k, scene.view())
     require((weights >= 0).all() or isinstance(attention, Linformer), "a weight is negative")
-    require(weights[~scene.attended(attention)] == 0, "a pair that is masked has a weight")
+    require(weights[~scene.attended(attention)] == 0, "a masked pair has a weight")
 
 
 @contract()
@@ -108,7 +108,7 @@ def the_better_a_pair_scores_the_more_it_weighs_and_hidden_ones_score_nothing(ma
     hidden = ~scene.attended(attention).expand_as(scores)
     require((scores == -torch.inf) == hidden, "scores of masked pairs, and of no others, must be minus infinity")
     descending = weights.gather(-1, scores.argsort(-1, descending=True))
-    require(descending.diff(dim=-1) <= 1e-6, "a pair of a lower score has a higher weight")
+    require(descending.diff(dim=-1) <= 1e-6, "a pair with a lower score has a higher weight")
     if not isinstance(attention, DotProductAttention):  # its normalisers are no softmax
         assert_close(torch.softmax(scores, -1).nan_to_num(0), weights)
 
@@ -170,8 +170,8 @@ def no_gradient_comes_from_the_future(make: Make, scene: Scene) -> None:
         to_q, to_k, to_v = torch.autograd.grad(
             mixed[:, :, i].sum(), (q, k, v), retain_graph=True, materialize_grads=True
         )
-        require(to_k[~visible[:, :, i]] == 0, f"query {i} has a gradient to a key that it may not see")
-        require(to_v[~visible[:, :, i]] == 0, f"query {i} has a gradient to a value that it may not see")
+        require(to_k[~visible[:, :, i]] == 0, f"query {i} has a gradient to a masked key")
+        require(to_v[~visible[:, :, i]] == 0, f"query {i} has a gradient to a masked value")
         others = torch.arange(scene.num_queries) != i
         require(to_q[:, :, others] == 0, f"query {i} has a gradient to another query")
 
@@ -221,10 +221,10 @@ def a_query_that_sees_nothing_mixes_to_zeros_and_every_gradient_is_finite(make: 
     attention = make()
     mixed = attention(*inputs, scene.view())
     fully_masked = ~scene.attended(attention).any(-1)
-    require(mixed[fully_masked] == 0, "a query that sees nothing does not mix to zeros")
+    require(mixed[fully_masked] == 0, "the output of a fully masked query is not zero")
     gradients = _gradients(mixed, inputs)
     require(all(one.isfinite().all() for one in gradients), "a gradient is not finite")
-    require(gradients[0][fully_masked] == 0, "a query that sees nothing has a gradient")
+    require(gradients[0][fully_masked] == 0, "a fully masked query has a gradient")
 
 
 @contract()
@@ -241,7 +241,7 @@ def looking_at_weights_changes_nothing_that_runs(make: Make) -> None:
     attention = make()
     before, random_state = attention(q, k, v), torch.get_rng_state()
     attention.weights(q, k)
-    require(torch.equal(torch.get_rng_state(), random_state), "weights draws random numbers of the global generator")
+    require(torch.equal(torch.get_rng_state(), random_state), "weights draws random numbers from the global generator")
     require(torch.equal(attention(q, k, v), before), "weights changes the next result of forward")
 
 
@@ -357,10 +357,10 @@ def bfloat16_is_near_float32_for_many_keys(make: Make) -> None:
 
 def _bfloat16_is_near_float32(make: Make, narrow: Sequence[Tensor], view: Callable[[], View]) -> None:
     mixed = make()(*narrow, view())
-    require(mixed.dtype == torch.bfloat16, f"bfloat16 is mixed to {mixed.dtype}")
+    require(mixed.dtype == torch.bfloat16, f"for bfloat16 the output is {mixed.dtype}")
     exact = make()(*(x.float() for x in narrow), view())
     off = float((mixed.float() - exact).detach().abs().max())
-    require(off <= BF16_BOUND, f"bfloat16 is off by {off:.3g}, of at most {BF16_BOUND}: compute inside in float32")
+    require(off <= BF16_BOUND, f"the bfloat16 output is off by {off:.3g}, allowed {BF16_BOUND}: compute in float32")
 
 
 @contract()
@@ -368,5 +368,8 @@ def float64_is_computed_in_float64(make: Make) -> None:
     tensors = draw(LENGTH, LENGTH, dtype=torch.float64)
     attention = make().double()
     mixed, weights = attention(*tensors), attention.weights(tensors[0], tensors[1])
-    require(mixed.dtype == weights.dtype == torch.float64, f"float64 becomes {mixed.dtype} and {weights.dtype}")
+    require(
+        mixed.dtype == weights.dtype == torch.float64,
+        f"for float64 the output is {mixed.dtype}, the weights {weights.dtype}",
+    )
     assert_close(mixed, weights @ tensors[2], rtol=1e-12, atol=1e-12)

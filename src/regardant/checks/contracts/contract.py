@@ -86,9 +86,9 @@ def require_refused(begins: str, function: Callable[..., Any], *arguments: Any) 
     try:
         function(*arguments)
     except ValueError as error:
-        require(str(error).startswith(begins), f"the refusal {str(error)!r} does not begin with {begins!r}")
+        require(str(error).startswith(begins), f"the error {str(error)!r} does not begin with {begins!r}")
     else:
-        raise BrokenContract(f"nothing was refused; expected: {begins} ...")
+        raise BrokenContract(f"no ValueError was raised; expected: {begins} ...")
 
 
 def causal() -> View:

@@ -75,7 +75,7 @@ def loss_spikes(case: Case) -> Seen:
     precise = "set training.precision=float32, " if case.decided.precision != "float32" else ""
     finding = Finding(
         "the training loss has spikes",
-        f"{len(spikes)}, the highest at update {update:,}: {before:.2f} before it, {loss:.2f} in it",
+        f"{len(spikes)}, the highest at update {update:,}, from {before:.2f} to {loss:.2f}",
         f"{precise}double training.accumulate (now {case.config.training.accumulate}), or {lower_rate(case)}",
     )
     return Seen(f"{len(spikes)}", [finding])
@@ -103,14 +103,14 @@ def learning(case: Case) -> Seen:
                 "nothing was learned",
                 f"the training loss was {first:.2f} {case.loss_unit} at update {losses[0][0]:,} and is {last:.2f} in "
                 "the last tenth of the run",
-                f"{lower_rate(case)}; or look at the data: do the lines of both sides still belong together?",
+                f"{lower_rate(case)}; or check that inputs and targets belong together",
             )
         )
     curves = [Curve("training", thinned(losses))]
     if case.validations:
         curves.append(Curve("validation", [(event["update"], event["loss"]) for event in case.validations]))
     return Seen(
-        f"{first:.2f} {case.loss_unit} at first, {last:.2f} at last",
+        f"{first:.2f} {case.loss_unit} at the start, {last:.2f} at the end",
         findings,
         [_drawn(f"loss, {case.loss_unit}", curves)],
     )
@@ -122,7 +122,7 @@ def overfitting(case: Case) -> Seen:
     if len(losses) < 3:
         raise LeftOut(f"{len(losses)} validations are too few to judge")
     (at, best), (end, last) = min(losses, key=lambda point: point[1]), losses[-1]
-    measured = f"validation loss {best:.2f} at best, {last:.2f} at last"
+    measured = f"validation loss {best:.2f} at best, {last:.2f} at the end"
     kept = case.kept["update"]
     if last <= best + OVERFIT or last <= OVERFIT_RATIO * best or kept > 0.75 * end:
         return Seen(measured)
@@ -130,9 +130,9 @@ def overfitting(case: Case) -> Seen:
     more = "" if dropout is None else f"raise model.dropout (now {dropout:g}), "
     finding = Finding(
         "the model overfits",
-        f"the validation loss was lowest at update {at:,} ({best:.2f}) and is {last:.2f} at update {end:,}; what was "
-        f"kept is of update {kept:,}",
-        f"{more}give more text, take a smaller model, or set training.patience=3 to save the time",
+        f"the validation loss was lowest at update {at:,} ({best:.2f}) and is {last:.2f} at update {end:,}; the "
+        f"kept weights are from update {kept:,}",
+        f"{more}train on more data, take a smaller model, or set training.patience=3 to stop earlier",
     )
     return Seen(measured, [finding])
 
@@ -151,7 +151,7 @@ def plateau(case: Case) -> Seen:
     budgets = [name for name in ("max_minutes", "max_updates", "max_epochs") if getattr(training, name)]
     raised = " and ".join(f"training.{name} (now {getattr(training, name):g})" for name in budgets)
     finding = Finding(
-        "training was stopped while the loss still fell",
+        "training stopped while the loss was still falling",
         f"{before:.2f} {case.loss_unit} before the last quarter of the run, {last:.2f} at its end",
         f"raise {raised}",
     )
@@ -188,7 +188,7 @@ def _exploding(case: Case, large: Sequence[tuple[int, float]], usual: float) -> 
     update, norm = max(large, key=lambda point: point[1])
     return Finding(
         "gradients explode",
-        f"norms over {EXPLODES:g} in {len(large)} lines of metrics from update {large[0][0]:,} on, the largest "
+        f"norms over {EXPLODES:g} in {len(large)} lines of metrics.jsonl from update {large[0][0]:,} on, the largest "
         f"{norm:.3g} at update {update:,}; the median is {usual:.2g}",
         f"{lower_rate(case)}{_clipping(case)}, or raise training.schedule.warmup_steps",
     )
@@ -198,8 +198,8 @@ def _vanishing(norms: Sequence[tuple[int, float]], losses: Sequence[tuple[int, f
     return Finding(
         "gradients vanish",
         f"their median norm in the second half is {middle(norms, 0.5, 1):.1g}, while the loss is still "
-        f"{middle(losses, 0.9, 1):.2f} of {losses[0][1]:.2f} at first",
-        "set model.norm=pre and model.residual=add, or take fewer layers; of a recurrent model, cell=lstm or gru",
+        f"{middle(losses, 0.9, 1):.2f}, from {losses[0][1]:.2f} at the start",
+        "set model.norm=pre and model.residual=add, or take fewer layers; in a recurrent model, set cell=lstm or gru",
     )
 
 

@@ -45,7 +45,7 @@ def attention_entropy(case: Case) -> Seen:
     """Find layers whose heads all attend to one position, or to all positions alike."""
     layers = dict(_layers(case))
     if not layers:
-        raise LeftOut("this model has no attention whose weights are shares of a whole")
+        raise LeftOut("this model has no attention with non-negative weights that sum to one")
     everyone = [head.entropy for heads in layers.values() for head in heads]
     measured = f"{min(everyone):.2f} to {max(everyone):.2f} of the highest possible, in {len(everyone)} heads"
     bars = [
@@ -73,16 +73,16 @@ def _findings(case: Case, layers: dict[str, Sequence[HeadStatistics]]) -> list[F
             saturated += looked_at
     findings = []
     if stuck:
-        findings.append(_collapsed(case, layers, stuck, "all heads look at one position, whatever the query"))
+        findings.append(_collapsed(case, layers, stuck, "all heads attend to one position, whatever the query"))
     elif saturated:
-        findings.append(_collapsed(case, layers, saturated, "every head looks at a single key"))
+        findings.append(_collapsed(case, layers, saturated, "every head attends to a single key"))
     if uniform:
         findings.append(
             Finding(
-                "attention has collapsed: all heads look at everything alike",
+                "attention has collapsed: all heads have uniform weights",
                 f"{_listed(uniform)}: no weight exceeds the mean of its row by more than {UNIFORM:.1%}",
                 "check that scores are neither zero nor constant (queries and keys, their scale and initialisation); "
-                "lower model.dropout, or raise model.d_model over model.num_heads",
+                "lower model.dropout, or raise model.d_model relative to model.num_heads",
             )
         )
     return findings
@@ -94,9 +94,9 @@ def _collapsed(case: Case, layers: dict[str, Sequence[HeadStatistics]], names: S
     raised = "" if dropout is None else f"raise model.dropout (now {dropout:g}), "
     return Finding(
         f"attention has collapsed: {what}",
-        f"{_listed(names)}: entropy {max(entropies):.1g} of the highest possible at most",
-        f"{raised}lower training.schedule.learning_rate, keep scores small (a scale of 1 / sqrt of the size of a key, "
-        "smaller initial weights), or take attention whose scores are bounded: {kind: cosine}",
+        f"{_listed(names)}: entropy at most {max(entropies):.1g} of the highest possible",
+        f"{raised}lower training.schedule.learning_rate, keep scores small (a scale of 1 / sqrt(key size), smaller "
+        "initial weights), or take attention whose scores are bounded: {kind: cosine}",
     )
 
 

@@ -89,17 +89,17 @@ def padding_change(case: Case) -> ScoreChange:
 def padding_mask(case: Case) -> Seen:
     """Find scores that depend on padding."""
     change = padding_change(case)
-    measured = f"scores change by {change.size:.1g} of their spread when {change.rows} items lose their padding"
+    measured = f"scores change by {change.size:.1g} standard deviations when {change.rows} items lose their padding"
     if change.size <= change.bound:
         return Seen(measured)
     if math.isnan(change.size):
         return Seen(measured, [_no_number(case, change.where)])
     finding = Finding(
-        "padding changes the answers: a padding mask is missing",
+        "padding changes the scores: a padding mask is missing",
         f"{change.where}: its scores change by "
-        f"{change.size:.2g} of their spread when it stands alone; rounding would be under {NOTHING:g}",
-        "mask padding as keys: View(keys=tokens != PAD) for every attention to a padded input, leave it out of what "
-        "the head pools, and zero it before layers that mix elements otherwise",
+        f"{change.size:.2g} standard deviations without padding; rounding explains less than {NOTHING:g}",
+        "mask padding as keys: View(keys=tokens != PAD) for every attention to a padded input, exclude it from "
+        "the head's pooling, and zero it before other layers that mix elements",
     )
     return Seen(measured, [finding])
 
@@ -111,7 +111,7 @@ def future_change(case: Case) -> ScoreChange:
     written, lengths = case.probe.inputs[name], torch.tensor(case.lengths(name))
     cut = int(lengths.max()) // 2
     if cut < 1 or len(written) < 2:
-        raise LeftOut("the validation data is too short to be cut")
+        raise LeftOut("the validation data has a single row, or no row of two tokens or more")
     changed = written.clone()
     changed[:, cut:] = written.roll(1, 0)[:, cut:]
     before = _real(case, name)[:, :cut]
@@ -125,18 +125,18 @@ def future_mask(case: Case) -> Seen:
     change = future_change(case)
     cut = change.where.removeprefix("position ")
     measured = (
-        f"scores of the first {cut} positions change by {change.size:.1g} of their spread when later tokens change"
+        f"scores of the first {cut} positions change by {change.size:.1g} standard deviations when later tokens change"
     )
     if change.size <= change.bound:
         return Seen(measured)
     if math.isnan(change.size):
         return Seen(measured, [_no_number(case, f"other tokens from {change.where} on")])
     finding = Finding(
-        "the future changes the past: a causal mask is missing",
-        f"other tokens from {change.where} on change the scores before it by {change.size:.2g} of their spread; "
-        f"rounding would be under {NOTHING:g}",
-        "let no position that writes see a later one: View(causal=True) for every self-attention of the decoder, and "
-        "no padding to the right in layers that mix positions otherwise",
+        "scores depend on later tokens: a causal mask is missing",
+        f"other tokens from {change.where} on change the scores before it by {change.size:.2g} standard "
+        f"deviations; rounding explains less than {NOTHING:g}",
+        "mask later positions: View(causal=True) for every self-attention of the decoder, and no padding on the right "
+        "in other layers that mix positions",
     )
     return Seen(measured, [finding])
 
@@ -158,10 +158,10 @@ def shift(case: Case) -> Seen:
     finding = Finding(
         "the targets are not shifted: the model repeats its input"
         if repeats
-        else "another loss was trained than that of the next token",
-        f"validation gave {kept['loss']:.2f} {case.loss_unit} at update {kept['update']:,}, but the next token costs "
-        f"{loss:.2f}. In {repeated:.0%} of the places the likeliest token is the one just read.{scores}",
-        "in the model's forward, read target[:, :-1] and ask for target[:, 1:]",
+        else "the model was trained on another loss than that of the next token",
+        f"validation gave {kept['loss']:.2f} {case.loss_unit} at update {kept['update']:,}, but the loss of the next "
+        f"token is {loss:.2f}. At {repeated:.0%} of the positions the likeliest token is the one just read.{scores}",
+        "in the model's forward, read target[:, :-1] and predict target[:, 1:]",
     )
     return Seen(measured, [finding])
 
@@ -188,10 +188,10 @@ def frequencies(case: Case) -> Seen:
         if right > most + SIGMAS * (most * (1 - most) / total) ** 0.5:
             return Seen(measured)
     finding = Finding(
-        "the model knows no more than how frequent each target is",
+        "the model learned only the frequencies of the targets",
         f"{measured}, at update {kept['update']:,}",
         f"check that items and targets belong together; {lower_rate(case)}, raise training.schedule.warmup_steps, or "
-        "set model.norm=pre; where the loss still falls, train longer",
+        "set model.norm=pre; if the loss still falls, train longer",
     )
     return Seen(measured, [finding])
 
@@ -200,7 +200,7 @@ def order(case: Case) -> Seen:
     """Compare the effect of other elements on the scores with that of the same elements reversed."""
     model, findings, measured = case.trained.model, [], []
     if not model.reads_order:
-        raise LeftOut("this model reads elements in no order by design")
+        raise LeftOut("this model ignores the order of elements by design")
     written = written_input(model)
     for name in case.probe.inputs:
         tower = getattr(model, name, None)
@@ -210,12 +210,12 @@ def order(case: Case) -> Seen:
         title = f"{name} so far" if name == written else name
         content, backwards = _written_effects(case, name) if name == written else _read_effects(case, name)
         measured.append(
-            f"the {title} makes no difference"
+            f"the {title} has no effect on the scores"
             if content <= NOTHING
-            else f"another order of the {title} changes scores by {backwards:.2g} of their spread"
+            else f"another order of the {title} changes scores by {backwards:.2g} standard deviations"
         )
         if math.isnan(content + backwards):
-            findings.append(_no_number(case, f"other elements of the {title}, or the same ones backwards"))
+            findings.append(_no_number(case, f"other elements of the {title}, or the same ones in reverse order"))
         elif content <= NOTHING and name != written:
             findings.append(_ignored(case, name, content))
         elif content > NOTHING and backwards <= ORDER:
@@ -245,7 +245,7 @@ def reversed_between(rows: Tensor, lengths: Tensor, *, first: int) -> Tensor:
 def _require_written(case: Case) -> str:
     name = written_input(case.trained.model)
     if name is None:
-        raise LeftOut("this model reads its input at once: it writes nothing token by token")
+        raise LeftOut("this model is not autoregressive: it reads its input at once")
     return name
 
 
@@ -307,7 +307,7 @@ def _change(
 def _no_number(case: Case, where: str) -> Finding:
     return Finding(
         "scores are not finite",
-        f"{where}: the model gives NaN",
+        f"{where}: the model returns NaN",
         f"{lower_rate(case)} and train anew; in a model of your own, look for a division by zero and for a softmax "
         "over keys that are all masked",
     )
@@ -315,16 +315,17 @@ def _no_number(case: Case, where: str) -> Finding:
 
 def _ignored(case: Case, name: str, content: float) -> Finding:
     return Finding(
-        f"the {name} makes no difference",
-        f"the {name} of other rows changes the scores by {content:.1g} of their spread",
-        f"{lower_rate(case)}, raise training.schedule.warmup_steps, set model.norm=pre and model.residual=add; of a "
+        f"the {name} has no effect on the scores",
+        f"the {name} of other rows changes the scores by {content:.1g} standard deviations",
+        f"{lower_rate(case)}, raise training.schedule.warmup_steps, set model.norm=pre and model.residual=add; in a "
         f"model of your own, check that the head's vectors depend on the {name}",
     )
 
 
 def _unordered(title: str, content: float, backwards: float) -> Finding:
     return Finding(
-        f"the order of the {title} does not matter",
-        f"other elements change scores by {content:.2g} of their spread, the same ones backwards by {backwards:.1g}",
+        f"the order of the {title} has no effect on the scores",
+        f"other elements change scores by {content:.2g} standard deviations, the same ones in reverse order by "
+        f"{backwards:.1g}",
         "give the model positions: model.positions={kind: sinusoidal}, or learned, rotary",
     )

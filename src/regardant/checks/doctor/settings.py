@@ -34,11 +34,11 @@ def warm_up(case: Case) -> Seen:
     paths = {"model": model, **{f"model.{name}": part for name, part in model}}  # or the encoders of its inputs
     norms = {path: part.norm for path, part in paths.items() if isinstance(part, TransformerConfig)}
     if not norms:
-        raise LeftOut("it is for Transformers")
+        raise LeftOut("the model has no Transformer")
     path, norm = max(norms.items(), key=lambda one: one[1] != "pre")
     peak = max(schedule.rate(update, 0.0) for update in range(1, 10_001))
     reached = next(update for update in range(1, 10_001) if schedule.rate(update, 0.0) > 0.99 * peak)
-    measured = f"{path}.norm={norm}, the learning rate is at its peak of {peak:.2g} at update {reached:,}"
+    measured = f"{path}.norm={norm}, the learning rate reaches its peak of {peak:.2g} at update {reached:,}"
     if norm == "pre" or reached >= LEAST_WARMUP:
         return Seen(measured)
     updates = case.plan["updates"]
@@ -67,11 +67,11 @@ def padding_share(case: Case) -> Seen:
         return Seen(measured)
     training = case.config.training
     finding = Finding(
-        "much of what is computed is padding",
+        "much of the computation is spent on padding",
         f"{measured}, in the batches of the first epoch, of at most {training.batch_tokens:,} tokens",
-        f"lower training.batch_tokens (now {training.batch_tokens:,}), and raise training.accumulate as much, so that "
-        "items of like length share a batch; leave out items much longer than the rest, or lower model.max_length (now "
-        f"{getattr(case.config.model, 'max_length', 0):,})",
+        f"lower training.batch_tokens (now {training.batch_tokens:,}), and raise training.accumulate by the same "
+        "factor, so that items of similar length share a batch; leave out items much longer than the rest, or lower "
+        f"model.max_length (now {getattr(case.config.model, 'max_length', 0):,})",
     )
     return Seen(measured, [finding])
 
@@ -81,7 +81,7 @@ def unknown_tokens(case: Case) -> Seen:
     probe, model = case.probe, case.trained.model
     names = [name for name in probe.inputs if case.unit(name) == "token"]
     if not names:
-        raise LeftOut("its items are no text")
+        raise LeftOut("no input of this task is text")
     shares = {name: float((probe.inputs[name] == UNK).sum()) / sum(case.lengths(name)) for name in names}
     measured = ", ".join(f"{share:.1%} of the {name}" for name, share in shares.items())
     if max(shares.values()) <= MOST_UNKNOWN:
@@ -91,7 +91,7 @@ def unknown_tokens(case: Case) -> Seen:
     finding = Finding(
         "many tokens are unknown to the vocabulary",
         f"{measured} in validation, with {tokenizer.kind} tokens",
-        f"set {path}.kind={other}, which spells everything, or raise {path}.vocab_size (now "
+        f"set {path}.kind={other}, which can encode any text, or raise {path}.vocab_size (now "
         f"{tokenizer.vocab_size or 'chosen'})",
     )
     return Seen(measured, [finding])
@@ -113,8 +113,9 @@ def memory(case: Case) -> Seen:
     there = _of_this_machine()
     measured = f"{_gib(peak)} at most, {_gib(planned)} planned"
     cure = (
-        f"lower training.batch_tokens (now {case.config.training.batch_tokens:,}) and raise training.accumulate as "
-        "much, lower model.max_length, or set model.residual=reversible, which keeps no activations between layers"
+        f"lower training.batch_tokens (now {case.config.training.batch_tokens:,}) and raise training.accumulate by "
+        "the same factor, lower model.max_length, or set model.residual=reversible, which keeps no activations between "
+        "layers"
     )
     findings = []
     if peak > OVER_PLAN * planned and peak > planned + MEMORY_SLACK:

@@ -73,7 +73,7 @@ def softmax(attend: Attend) -> dict[str, Tensor]:
         "what [1, 0, 0], [0, 1, 0], [2, 2, 2] find of themselves": "3 3 3",
     },
     verdict="partly",
-    note="The best key must be unique, and each key its own best: of equal norms, for instance.",
+    note="The best key must be unique, and each key must match itself best, for example by equal norms.",
 ).attended
 def dictionary(attend: Attend) -> dict[str, Any]:
     cold = 40.0
@@ -89,7 +89,7 @@ def dictionary(attend: Attend) -> dict[str, Any]:
 
 @Claim(
     "N-12",
-    "The table of a sentence of six words",
+    "Weight table of a six-word sentence",
     WALKTHROUGH,
     lecture={"sums of rows": "1 1 1 1 1 1"},
     true={
@@ -198,8 +198,8 @@ def four_words(seed: int) -> tuple[Tensor, Tensor, Tensor]:
         "the same by the lecture's softmax": "0.131614 0.249169 0.509067 0.110150",
     },
     verdict="partly",
-    note="Its softmax divides by the sum over all entries: right for one vector, wrong for a matrix. `array` and "
-    "`dot` lack their `np.`.",
+    note="The lecture's softmax divides by the sum over all entries: right for one vector, wrong for a matrix. `array` "
+    "and `dot` lack their `np.`.",
 ).attended
 def numpy_example(attend: Attend) -> dict[str, Any]:
     (q, k, v), (q42, k42, v42) = four_words(0), four_words(42)
@@ -229,7 +229,7 @@ def numpy_example(attend: Attend) -> dict[str, Any]:
         "context": "0.069588 0.310137",
     },
     verdict="unstated",
-    note="The lecture has the formula only; v = [1, 1], identity matrices, s = [1, 0] and three states are ours.",
+    note="The lecture gives only the formula; v = [1, 1], identity matrices, s = [1, 0] and three states are ours.",
 ).measured
 def additive() -> dict[str, Tensor]:
     mechanism = Additive(num_heads=1, head_size=2)
@@ -281,8 +281,8 @@ def shuffled(attend: Attend) -> dict[str, Tensor]:
         "step of float32 at 1e9": "64",
     },
     verdict="partly",
-    note="Unless every key is masked: then the weights become equal. Added and not filled in, -1e9 also swallows the "
-    "scores. Attention of this package then mixes to zeros.",
+    note="Unless every key is masked: then the weights become equal, where this package returns zeros. If -1e9 is "
+    "added instead of filled in, it also absorbs the scores.",
 ).attended
 def masked(attend: Attend) -> dict[str, Any]:
     query, keys, values = exactly([[1.0]]), exactly([1.0], [2.0], [5.0]), identity(3)
@@ -332,7 +332,7 @@ def relative_bias() -> dict[str, Tensor]:
         "φ(Q) (φ(K)ᵀ V) less (φ(Q) φ(K)ᵀ) V": "<1e-12",
     },
     verdict="wrong",
-    note="Divide by φ(Q) (φ(K)ᵀ 1), or the weights sum to anything.",
+    note="Divide by φ(Q) (φ(K)ᵀ 1): without it the weights do not sum to 1.",
 ).measured
 def linear() -> dict[str, Tensor]:
     q, k, v = torch.randn(3, 1, 1, 6, 4, dtype=torch.float64)
@@ -357,7 +357,7 @@ def linear() -> dict[str, Tensor]:
         "of 100 random queries, outside 0 to ln 8": "0",
     },
     verdict="unstated",
-    note="From 0 for one key to ln n for all alike.",
+    note="The entropy ranges from 0, all weight on one key, to ln n, equal weights on n keys.",
 ).attended
 def entropies(attend: Attend) -> dict[str, Any]:
     keys = identity(8)

@@ -81,8 +81,8 @@ def schedule() -> dict[str, Any]:
         "A100s at 40% for a month": "970±5",
     },
     verdict="right",
-    note="175 billion parameters, 300 billion tokens. 28 TFLOP/s and 1.5 dollars an hour are what stands behind the "
-    "4.6 million.",
+    note="175 billion parameters, 300 billion tokens. 28 TFLOP/s and 1.5 dollars an hour are the assumptions behind "
+    "the 4.6 million.",
 ).measured
 def gpt_3_training() -> dict[str, float]:
     seconds = GPT_3_FLOPS / V100_FLOPS_REACHED
@@ -103,7 +103,7 @@ def gpt_3_training() -> dict[str, float]:
     lecture={"FLOPs": "700e9"},
     true={"FLOPs": "7.168e14", "attention beside it": "1.979e13"},
     verdict="wrong",
-    note="Over 2,048 tokens. 717 TFLOP: the lecture's “~700 GFLOPs” is a thousand times too small.",
+    note="717 TFLOP over 2,048 tokens: the lecture's “~700 GFLOPs” is a thousand times too small.",
 ).measured
 def gpt_3_inference() -> dict[str, float]:
     n, d, num_layers = 2048, 12_288, 96
@@ -123,7 +123,7 @@ def gpt_3_inference() -> dict[str, float]:
         "cost over that of earlier single models, En-Fr": "0.15 0.19",
     },
     verdict="partly",
-    note="State 41.8, of the abstract and table 2; 41.0 is older text. The base model is better than RNNs in "
+    note="The abstract and table 2 say 41.8; 41.0 is older text. The base model is better than RNNs in "
     "English-German, not in English-French.",
 ).measured
 def published() -> dict[str, Any]:
@@ -148,7 +148,7 @@ def published() -> dict[str, Any]:
         "attention": "1 1 1 1",
     },
     verdict="partly",
-    note="Of 16, 100, 1,000 and 1,024 tokens. The logarithm is that of dilated convolutions; plain ones need O(n / k).",
+    note="For 16, 100, 1,000 and 1,024 tokens. The logarithm holds for dilated convolutions; plain ones need O(n / k).",
 ).measured
 def path_lengths() -> dict[str, list[int]]:
     lengths = (16, 100, 1000, 1024)
@@ -182,7 +182,8 @@ def _layers(n: int, *, reach: int, growth: int) -> int:
         "slope with a floor of 1.69 beneath": "-0.0505",
     },
     verdict="partly",
-    note="A line only without a floor of the loss. That other architectures follow none is contested.",
+    note="A line in logarithms only if the loss has no floor. That other architectures follow no power law is "
+    "contested.",
 ).measured
 def power_law() -> dict[str, Any]:
     sizes = 10.0 ** np.arange(5, 10)
@@ -229,8 +230,8 @@ def data_hunger() -> dict[str, Any]:
     lecture="long sentences need attention; residuals allow 100+ layers; small data call for something else",
     true={"gradient through 100 layers, with residuals": ">0.01", "without": "<1e-6"},
     verdict="experiment",
-    note="No constants: train and compare. Lengths: `make ladder`, BLEU by length. Depth: `make experiments "
-    "EXPERIMENT=depth`. Data: `EXPERIMENT=data_size`. Here is what reaches the first of 100 untrained layers.",
+    note="There are no constants: train and compare. Lengths: `make ladder`, BLEU by length. Depth: `make experiments "
+    "EXPERIMENT=depth`. Data: `EXPERIMENT=data_size`. The figures are gradients at the first of 100 untrained layers.",
 ).measured
 def depth() -> dict[str, float]:
     return {

@@ -74,8 +74,8 @@ def multiplications(compute: Callable[[], object]) -> int:
         "all tied, without biases": "63014912",
     },
     verdict="unstated",
-    note="With 37,000 words. The paper says 65 million. The lecture's max_seq_len is not in the paper, whose "
-    "positions have no end.",
+    note="With a vocabulary of 37,000. The paper says 65 million. The lecture's max_seq_len is not in the paper, whose "
+    "sinusoids have no maximum length.",
 ).measured
 def base() -> dict[str, int]:
     model = transformer("base", 37_000)
@@ -123,8 +123,8 @@ def big() -> dict[str, int]:
         "numbers of a head": "128",
     },
     verdict="right",
-    note="Counted on the project's own model, with 50,257 words and 2,048 positions, which the lecture does not give. "
-    "The closed form, 12 · layers · d², leaves out embeddings, biases and norms.",
+    note="Counted on the project's own model, with a vocabulary of 50,257 and 2,048 positions, which the lecture does "
+    "not give. The closed form, 12 · layers · d², leaves out embeddings, biases and norms.",
 ).measured
 def gpt_3() -> dict[str, int]:
     model = gpt(50_257, preset="gpt3")
@@ -150,7 +150,7 @@ def gpt_3() -> dict[str, int]:
         "GPT-2 small": "124439808",
     },
     verdict="right",
-    note="Of the project's own models. BERT's table of two segments is added by hand: the project has none.",
+    note="Counted on the project's own models. BERT's table of two segments is added by hand: the project has none.",
 ).measured
 def smaller_models() -> dict[str, Any]:
     bert = bert_base(2)
@@ -176,8 +176,8 @@ def smaller_models() -> dict[str, Any]:
     lecture={"a layer": "~33 MB", "12 layers": "~400 MB"},
     true={"a layer": "33554432", "12 layers": "402653184", "in MiB": "32 384"},
     verdict="rounded",
-    note="Of 8 heads and 1,024 tokens in float32. 33.55 MB and 402.7 MB: one copy, of one "
-    "sequence; training stores more.",
+    note="33.55 MB and 402.7 MB for 8 heads and 1,024 tokens in float32: one copy, of one sequence. Training stores "
+    "more.",
 ).measured
 def weight_bytes() -> dict[str, Any]:
     q = torch.empty(1, 8, 1024, 64, device="meta")
@@ -192,7 +192,7 @@ def weight_bytes() -> dict[str, Any]:
     lecture="16K 65K 262K 1M 4M 16M",
     true="16384 65536 262144 1048576 4194304 16777216",
     verdict="rounded",
-    note="Of one head and 128 to 4,096 tokens. 65K and 262K count in thousands, 16K and 16M in 1,024s.",
+    note="For one head and 128 to 4,096 tokens. 65K and 262K count in thousands, 16K and 16M in 1,024s.",
 ).measured
 def weight_counts() -> list[int]:
     return [

@@ -44,7 +44,8 @@ def feed_forward(d_model: int, d_ff: int) -> LinearFeedForward:
     lecture={"equal": "yes", "largest difference": "~1e-7"},
     true={"equal": "yes", "largest difference": "<1e-5", "largest difference in float64": "<1e-13"},
     verdict="right",
-    note="Batch 2, length 10, 512 and 2048 wide. In float32 the order of sums alone makes up to 1e-6.",
+    note="Batch 2, length 10, d_model = 512, d_ff = 2048. In float32 another order of summation alone differs by up to "
+    "1e-6.",
 ).measured
 def convolution() -> dict[str, Any]:
     linear = LinearFeedForward(512, 2048, 0.0)
@@ -72,8 +73,8 @@ def convolution() -> dict[str, Any]:
         "shifted by one, with dropout": ">0.01",
     },
     verdict="right",
-    note="Each position by itself, so any order will do. Not so for a wider kernel, padded at its ends, or while "
-    "dropout is on.",
+    note="Each position is computed by itself, so the equation holds for any order. It fails for a wider kernel, "
+    "padded at its ends, and with dropout.",
 ).measured
 def shifted() -> dict[str, Tensor]:
     x, order = torch.randn(2, 10, 64), torch.randperm(10)
@@ -103,7 +104,7 @@ def shifted() -> dict[str, Tensor]:
         "and smaller at σ = 1 by a share of": "5.0e-6",
     },
     verdict="partly",
-    note="Of [1, 2, 3, 4], ε = 1e-5. The lecture's own code computes the other formula. They differ where σ is small.",
+    note="For [1, 2, 3, 4], ε = 1e-5. The lecture's own code computes the other formula. Both differ where σ is small.",
 ).measured
 def layer_norm() -> dict[str, Any]:
     beside, under = SigmaLayerNorm(4).double(), LayerNormConfig().build(4).double()
@@ -125,7 +126,7 @@ def layer_norm() -> dict[str, Any]:
     lecture="0 1 1 1; 0 0 1 1; 0 0 0 1; 0 0 0 0",
     true="0 1 1 1; 0 0 1 1; 0 0 0 1; 0 0 0 0",
     verdict="right",
-    note="In this project True means: may look.",
+    note="In this project a mask is True where a query may attend.",
 ).measured
 def causal_mask() -> Tensor:
     tokens = torch.zeros(1, 1, 4, 1)
@@ -183,7 +184,7 @@ def vanishing() -> dict[str, Tensor]:
         "the last 1, 3, 5 and 10 steps": "6.125795 15.477385 21.579976 26.390107",
     },
     verdict="unstated",
-    note="Of h = .9 h + 1, ten steps. The lecture has the idea only: the gradient is cut, the state is not.",
+    note="Ten steps of h = .9 h + 1. The lecture gives only the idea: the gradient is cut, the state is not.",
 ).measured
 def truncated() -> dict[str, Any]:
     def run(last: int) -> tuple[Tensor, Tensor]:
@@ -238,8 +239,8 @@ def heads() -> dict[str, Any]:
         "of these, the output projection": "28 56",
     },
     verdict="right",
-    note="key_dim 2 and value_dim 3. With biases 21 d + 14. The lecture does not name the output projection, 7 d of "
-    "them.",
+    note="key_dim 2 and value_dim 3. 21 d + 14 parameters with biases. The lecture does not name the output "
+    "projection, which has 7 d of them.",
 ).measured
 def keras_heads() -> dict[str, Any]:
     layers = [self_attention(HeadShape(d, 2, 2, 2, 3)) for d in (4, 8)]
@@ -258,7 +259,7 @@ def keras_heads() -> dict[str, Any]:
     lecture="d_model × d_ff + d_ff × d_model, whatever the length",
     true={"weights": "2097152", "with biases": "2099712"},
     verdict="right",
-    note="512 and 2048 wide.",
+    note="d_model = 512, d_ff = 2048.",
 ).measured
 def feed_forward_weights() -> dict[str, int]:
     layer = feed_forward(512, 2048)

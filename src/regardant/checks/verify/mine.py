@@ -44,7 +44,7 @@ class Mine:
             with redirect_stdout(sys.stderr):
                 mixed = self.function(q.clone(), k.clone(), v.clone(), **given)
         except (Exception, SystemExit) as error:
-            raise ConfigError(f"--mine {self.name} raised {_error_summary(error)}, given {shapes}; mend it") from error
+            raise ConfigError(f"--mine {self.name} raised {_error_summary(error)}, given {shapes}; fix it") from error
         wanted = [len(q), v.shape[-1]]
         if not isinstance(mixed, Tensor):
             kind = type(mixed).__name__
@@ -76,8 +76,8 @@ def _function(name: str) -> Callable[..., Any]:
     if not callable(function):
         known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
         raise ConfigError(
-            f"--mine {name}: no function {function_name!r} in {module_name}{did_you_mean(function_name, known)}; there "
-            f"is {', '.join(known) or 'none'}"
+            f"--mine {name}: no function {function_name!r} in {module_name}{did_you_mean(function_name, known)}; its "
+            f"functions: {', '.join(known) or 'none'}"
         )
     return function
 

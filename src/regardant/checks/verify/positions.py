@@ -116,7 +116,7 @@ def rotated(code: Tensor, angles: Tensor) -> Tensor:
         "least similarity of 10,000 offsets, d = 512": "-32.4",
     },
     verdict="wrong",
-    note="d = 128, exp(-λ (i - j)²). Another kernel: its similarity falls slowly, and not always.",
+    note="d = 128, exp(-λ (i - j)²). Sinusoids have another kernel: similarity falls slowly and not monotonically.",
 ).measured
 def rbf_kernel() -> dict[str, Any]:
     similarity = codes(31, 128) @ codes(1, 128)[0] / 64

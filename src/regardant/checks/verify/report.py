@@ -18,20 +18,24 @@ def summary(report: VerificationReport) -> list[str]:
     whose = "measured" if report.mine is None else f"computed by {report.mine}"
     lines += ["", f"{len(report.checked)} claims of the lectures: {counts}"]
     agree = len(report.measured) - len(report.failed)
-    lines.append("partly: not as it stands · unstated: no value is given · experiment: only training can say")
-    lines.append(f"in {agree} of {len(report.measured)} what is {whose} agrees with what is true")
+    lines.append(
+        "partly: right only in part · unstated: the lecture gives no value · experiment: only training can decide"
+    )
+    lines.append(f"the values {whose} for {agree} of {len(report.measured)} claims agree with the true ones")
     if cited := len(report.checked) - len(report.measured):
-        lines.append(f"{cited} are decided by a source: --page names it")
+        lines.append(f"{cited} are decided by a source, which --page names")
     for one in report.failed:
         lines += [f"{one.claim.id}  {one.claim.title}", *map(_complaint, (f for f in one.figures if not f.ok))]
     if report.left_out:
-        lines.append(f"{', '.join(report.left_out)} left out: they need a parameter `mask`, True where a query may see")
+        lines.append(
+            f"{', '.join(report.left_out)} left out: they need a parameter `mask`, True where a query may attend"
+        )
     return lines
 
 
 def page(report: VerificationReport) -> str:
     """Return an offline HTML page."""
-    title = "What the lectures claim" if report.mine is None else f"What {report.mine} computes"
+    title = "Claims of the lectures" if report.mine is None else f"Claims checked with {report.mine}"
     agree = f"{len(report.measured) - len(report.failed)} of {len(report.measured)}"
     counts = [("agree", agree), *((verdict, str(count)) for verdict, count in report.verdicts().most_common())]
     return report_page([_chapter(one) for one in report.checked], title=title, summary=counts)

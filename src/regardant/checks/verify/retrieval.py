@@ -32,7 +32,7 @@ RECORDS = (("Alice", "CS", 3.9), ("Bob", "Math", 3.8), ("Carol", "CS", 3.2), ("D
         "computer scientists above 3.5": "Alice Dave",
     },
     verdict="wrong",
-    note="They sum to 1.5 and 2.25, so they are no attention weights: divide by the sum, or take a softmax.",
+    note="The similarities sum to 1.5 and 2.25, so they are no attention weights: divide by the sum or take a softmax.",
 ).attended
 def similarities_as_weights(attend: Attend) -> dict[str, Any]:
     def softmax(scores: Tensor, temperature: float = 1.0) -> Tensor:
@@ -64,7 +64,7 @@ def similarities_as_weights(attend: Attend) -> dict[str, Any]:
         "dog and bird, pairs of letters": "0.000",
     },
     verdict="right",
-    note="The lecture leaves the similarity open; these are two.",
+    note="The lecture leaves the similarity open; two are computed here.",
 ).measured
 def soft_dictionary() -> dict[str, Any]:
     queries = ("ct", "catt", "dog")

@@ -18,8 +18,8 @@ from regardant.checks.verify.mechanisms import entropy
         "excess kurtosis at d = 4": "1.50±0.20",
     },
     verdict="partly",
-    note="Independent numbers of variance one. The variance is d. Normal it is only for large d: Gaussian q and k "
-    "give an excess kurtosis of 6 / d.",
+    note="For independent numbers of unit variance, the variance is d. The distribution is normal only for large d: "
+    "Gaussian q and k give an excess kurtosis of 6 / d.",
 ).measured
 def variance() -> dict[str, object]:
     def products(count: int, d: int) -> Tensor:

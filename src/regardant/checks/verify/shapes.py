@@ -27,7 +27,7 @@ from regardant.positions.none import NoPositions
     lecture={"tokens": "196", "numbers a token": "768", "learned positions": "num_patches + 1"},
     true={"tokens": "196", "numbers a token": "768", "learned positions": "197", "with a class token": "197"},
     verdict="right",
-    note="The position more is the class token's, which here is learned as one vector with the token.",
+    note="The extra position is that of the class token, which is learned here as one vector with the token.",
 ).measured
 def image_patches() -> dict[str, int]:
     d_model, side, count = 512, 16, (224 // 16) ** 2
@@ -78,12 +78,12 @@ def sentence_words() -> dict[str, int]:
 
 @Claim(
     "N-47",
-    "Teacher forcing: what is read and said",
+    "Teacher forcing: inputs and targets",
     COURSE,
     lecture={"tokens read and said": "4 5", "read": "SOS Le chat s'est", "said": "Le chat s'est assis EOS"},
     true={"tokens read and said": "5 5", "read": "SOS Le chat s'est assis", "said": "Le chat s'est assis EOS"},
     verdict="wrong",
-    note="One is the other, moved by one place: target[:, :-1] and target[:, 1:].",
+    note="Both are one sequence, shifted by one position: target[:, :-1] and target[:, 1:].",
 ).measured
 def teacher_forcing() -> dict[str, Any]:
     names = {SOS: "SOS", EOS: "EOS", 10: "Le", 11: "chat", 12: "s'est", 13: "assis"}
@@ -98,7 +98,7 @@ def teacher_forcing() -> dict[str, Any]:
 
 @Claim(
     "N-48",
-    "Sound, every 100th, 10th, each sample",
+    "Sound subsampled by 100, 10 and 1",
     COURSE,
     lecture="coarse, medium and fine",
     true={
@@ -106,7 +106,7 @@ def teacher_forcing() -> dict[str, Any]:
         "what 440 Hz becomes at every 100th": "40",
     },
     verdict="partly",
-    note="The shapes are right, but samples left out without a low-pass filter fold 440 Hz down to 40 Hz. In NumPy.",
+    note="The shapes are right, but subsampling without a low-pass filter aliases 440 Hz to 40 Hz. Computed in NumPy.",
 ).measured
 def subsampled() -> dict[str, Any]:
     second = np.sin(2 * math.pi * 440 * np.arange(16_000) / 16_000)
@@ -139,7 +139,7 @@ def image_and_text() -> list[int]:
     lecture=None,
     true="2 4 6",
     verdict="unstated",
-    note="A cell of code without its output.",
+    note="The lecture shows the code without its output.",
 ).measured
 def doubled() -> NDArray[np.int64]:
     return np.array([1, 2, 3]) * 2

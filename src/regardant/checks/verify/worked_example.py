@@ -155,7 +155,7 @@ def action(attend: Attend) -> dict[str, Any]:
         "output": "0.156949 0.207898 0.228722 0.535466",
     },
     verdict="partly",
-    note="It attends to “sat”, but at this scale action is third in the output.",
+    note="The query attends to “sat”, but at this scale action is third in the output.",
 ).attended
 def action_in_prose(attend: Attend) -> dict[str, Any]:
     query = ACTION_QUERY_IN_PROSE

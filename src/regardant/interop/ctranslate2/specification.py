@@ -111,9 +111,9 @@ def _inexpressible(config: SequenceToSequenceConfig) -> Iterator[str]:
         for name in path.split("."):
             value = getattr(value, name, None)
         if value is not None and value not in known:  # a kind that lacks a field is refused as a kind
-            yield f"model.{path} {value} (it can: {', '.join(map(str, known))})"
+            yield f"model.{path} {value} (supported: {', '.join(map(str, known))})"
     if isinstance(config, EncoderDecoderConfig) and config.heads.key_size != config.heads.value_size:
-        yield f"model.value_size {config.heads.value_size} (it can: that of keys, {config.heads.key_size})"
+        yield f"model.value_size {config.heads.value_size} (supported: the size of keys, {config.heads.key_size})"
 
 
 def _fill_stack(spec: Any, stack: Any, names: Mapping[str, str]) -> None:

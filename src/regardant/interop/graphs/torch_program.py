@@ -14,7 +14,7 @@ from regardant.models.encoder_only import EncoderOnly
 def write(given: Given, folder: Path) -> None:
     """Write the program. Raises RunError for a model that decodes in steps, and for one that no graph can express."""
     if not isinstance(given.model, EncoderOnly):
-        raise RunError(f"torch programs are of models that read a text at once, not {given.config.task}: use onnx")
+        raise RunError(f"torch programs need models that read a text at once, not {given.config.task}: use onnx")
     assert given.tokenizers is not None
     sizes = {"tokens": {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}}
     with traceable(given.model) as model, warnings.catch_warnings():

@@ -26,9 +26,9 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 def read_config(folder: Path) -> dict[str, Any]:
     """Return config.json, with rope_parameters merged into the other fields. Raises DataError if it is missing."""
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder: give a folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}")
+        raise DataError(f"{folder} is not a folder: give a folder with {CONFIG}, {WEIGHTS} and {TOKENIZER}")
     if not (folder / CONFIG).is_file():
-        raise DataError(f"{folder} has no {CONFIG}: give the folder of a model that save_pretrained has made")
+        raise DataError(f"{folder} has no {CONFIG}: give a folder written by save_pretrained")
     config = read_json(folder / CONFIG)
     return {**(config.get("rope_parameters") or {}), **config}
 
@@ -64,7 +64,7 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
         named: Mapping[str, str] = read_json(folder / INDEX).get("weight_map", {})
         files = sorted(set(named.values()))
         if outside := [name for name in files if Path(name).name != name]:
-            raise DataError(f"{folder / INDEX} names {outside[0]}, which is no file of the folder: restore it")
+            raise DataError(f"{folder / INDEX} names {outside[0]}, which is not in the folder: restore it")
     elif (folder / WEIGHTS).is_file():
         files = [WEIGHTS]
     else:
@@ -77,5 +77,5 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
             with safe_open(folder / name, framework="pt") as file:
                 tensors |= {key: file.get_tensor(key).to(torch.float32) for key in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError) as error:
-            raise DataError(f"{folder / name} is no whole safetensors file ({error}): restore it") from error
+            raise DataError(f"{folder / name} is not a complete safetensors file ({error}): restore it") from error
     return tensors

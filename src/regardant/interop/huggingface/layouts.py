@@ -57,7 +57,7 @@ class Setting(NamedTuple):
             return self.values.read(value)
         if value not in self.values:
             known = ", ".join(str(value) for value in self.values)
-            raise DataError(f"config.json: {self.theirs} is {value!r}, which cannot be imported (can be: {known})")
+            raise DataError(f"config.json: {self.theirs} is {value!r}, which cannot be imported (supported: {known})")
         return self.values[value]
 
     def write(self, value: Any) -> Any:
@@ -140,8 +140,8 @@ def recipe_of(layout: CheckpointLayout, config: Mapping[str, Any]) -> dict[str, 
     for name, allowed in layout.required.items():
         if config.get(name, allowed[0]) not in allowed:
             raise DataError(
-                f"config.json: {name} is {config[name]!r}, and a {layout.model_type} can be imported with "
-                f"{' or '.join(repr(value) for value in allowed)} alone"
+                f"config.json: {name} is {config[name]!r}, and a {layout.model_type} can be imported only with "
+                f"{' or '.join(repr(value) for value in allowed)}"
             )
     document: dict[str, Any] = {}
     for path, value in layout.fixed.items():

@@ -36,14 +36,14 @@ def require_mean_pooling(folder: Path) -> None:
         kind, own = module["type"].rpartition(".")[2], Path(module["path"]).name
         if kind not in IMPORTED:
             raise DataError(
-                f"{MODULES}: {own} is a module {kind}, and sentence encoders that end in {' and '.join(IMPORTED)} can "
-                "be imported alone"
+                f"{MODULES}: {own} is a module {kind}, and only sentence encoders that end in {' and '.join(IMPORTED)} "
+                "can be imported"
             )
         if kind == POOLING:
             for name, value in _other_modes(read_json(folder / own / CONFIG)).items():
                 raise DataError(
-                    f"{own}/{CONFIG}: {name} is {value!r}, and sentence encoders that take the mean of all tokens can "
-                    "be imported alone"
+                    f"{own}/{CONFIG}: {name} is {value!r}, and only sentence encoders that take the mean of all tokens "
+                    "can be imported"
                 )
 
 

@@ -120,7 +120,7 @@ def read_weights(
         except (RuntimeError, IndexError) as error:
             shape = " x ".join(map(str, tensors[names[0]].shape))
             raise DataError(
-                f"the weights hold {names[0]} of the shape {shape}, which config.json does not fit"
+                f"the weights hold {names[0]} of the shape {shape}, which does not match config.json"
             ) from error
         weights |= dict(zip(one.ours, (tensor.contiguous() for tensor in read), strict=True))
     ignored = [pattern.removeprefix(start) for pattern in layout.ignored for start in ("", layout.prefix)]
@@ -157,8 +157,8 @@ def _vocab_size(config: Mapping[str, Any]) -> int:
         raise DataError(f"config.json: vocab_size is {size!r}: give the number of words")
     if config.get("decoder_vocab_size") not in (None, size):
         raise DataError(
-            f"config.json: decoder_vocab_size is {config['decoder_vocab_size']}, and vocabularies of one size can be "
-            f"imported alone (vocab_size is {size})"
+            f"config.json: decoder_vocab_size is {config['decoder_vocab_size']}, and only vocabularies of one size can "
+            f"be imported (vocab_size is {size})"
         )
     return size
 
@@ -184,7 +184,7 @@ def with_image(recipe: dict[str, Any], image: Mapping[str, Any]) -> dict[str, An
     """
     height, side = image["height"], image["patch_size"]
     if height % side:
-        raise DataError(f"config.json: image_size is {height}, which is no multiple of patch_size {side}")
+        raise DataError(f"config.json: image_size is {height}, which is not a multiple of patch_size {side}")
     put_at(recipe, "input.resize", [height, height])
     put_at(recipe, "model.max_length", (height // side) ** 2)
     return recipe
@@ -208,7 +208,7 @@ def _statistics(folder: Path, image: Mapping[str, Any]) -> dict[str, Any]:
         value = given.get(name)
         if value is not None and not isclose(value, allowed, rel_tol=ROUNDING):
             raise DataError(
-                f"{PREPROCESSOR}: {name} is {value!r}, and images with {name} {allowed!r} can be imported alone"
+                f"{PREPROCESSOR}: {name} is {value!r}, and only images with {name} {allowed!r} can be imported"
             )
     standard = [0.5] * image["channels"]
     moments = {"mean": given.get("image_mean") or standard, "deviation": given.get("image_std") or standard}
@@ -226,6 +226,6 @@ def _labels(config: Mapping[str, Any]) -> list[str]:
     if len(labels) == 1:
         raise DataError(
             f"config.json: id2label is {named!r}, of a model that writes one number (a regression or a cross-encoder), "
-            "and classifiers of two labels or more can be imported alone"
+            "and only classifiers of two labels or more can be imported"
         )
     return labels

@@ -57,7 +57,7 @@ def read_backends(folder: Path) -> tuple[hf.Tokenizer, hf.Tokenizer]:
         if [ids[piece] for piece in pieces] != list(range(len(pieces))):
             raise ValueError("ids have gaps")
     except (OSError, ValueError, AttributeError, LookupError, TypeError) as error:
-        raise DataError(f"{folder / VOCABULARY} is no vocabulary ({error}): restore it") from error
+        raise DataError(f"{folder / VOCABULARY} is not a vocabulary ({error}): restore it") from error
     source, target = (_backend(read_model(folder / name), pieces) for name in (SOURCE, TARGET))
     return source, target
 
@@ -78,9 +78,9 @@ def read_model(path: Path) -> Model:
             elif field == NORMALISER and isinstance(value, bytes):
                 characters = next((bytes(table) for name, table in _fields(value) if name == 2), b"")
     except (OSError, ValueError, KeyError, IndexError, AssertionError, struct.error, TypeError) as error:
-        raise DataError(f"{path} is no SentencePiece model ({error}): restore it") from error
+        raise DataError(f"{path} is not a SentencePiece model ({error}): restore it") from error
     if kind != UNIGRAM or not scores:
-        raise DataError(f"{path} is a SentencePiece model of type {kind}, and unigram models can be imported alone")
+        raise DataError(f"{path} is a SentencePiece model of type {kind}, and only unigram models can be imported")
     return Model(scores, characters)
 
 
@@ -114,7 +114,7 @@ def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
         else:
             length = {FOUR_BYTES: 4, EIGHT_BYTES: 8}[kind]
         if at + length > len(content):
-            raise ValueError("it ends in the midst of a field")
+            raise ValueError("it ends within a field")
         yield field, content[at : at + length]
         at += length
 

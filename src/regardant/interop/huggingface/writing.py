@@ -53,7 +53,7 @@ def export(given: Given, folder: Path) -> None:
     """
     require_empty(folder)
     if given.tokenizers is not None and given.tokenizers.source is not given.tokenizers.target:
-        raise RunError("this run has a tokenizer for sources and one for targets, and tokenizer.json holds one alone")
+        raise RunError("this run has a tokenizer for sources and one for targets, and tokenizer.json holds only one")
     layout, config = layout_for(given)
     tensors = write_weights(layout, given)
     files = dict(_files(layout, given, config))
@@ -69,7 +69,7 @@ def layout_for(given: Given) -> tuple[CheckpointLayout, dict[str, Any]]:
     known = [one for one in LAYOUTS if one.task == task and (one.tokenizer is None) == (given.tokenizers is None)]
     if not known:
         tasks = ", ".join(sorted({one.task for one in LAYOUTS}))
-        raise RunError(f"a run of {task} has no layout of Hugging Face: runs of {tasks} over texts and images can have")
+        raise RunError(f"a run of {task} has no Hugging Face layout: export a run of {tasks} over texts or images")
     unfit: list[tuple[CheckpointLayout, list[str]]] = []
     for layout in known:
         try:
@@ -80,7 +80,7 @@ def layout_for(given: Given) -> tuple[CheckpointLayout, dict[str, Any]]:
             return layout, config
         unfit.append((layout, reasons))
     layout, reasons = min(unfit, key=lambda one: len(one[1]))
-    raise RunError(f"this run is no {layout.architecture} of Hugging Face, whose settings differ: {'; '.join(reasons)}")
+    raise RunError(f"this run is not a Hugging Face {layout.architecture}, whose settings differ: {'; '.join(reasons)}")
 
 
 def write_weights(layout: CheckpointLayout, given: Given) -> dict[str, Tensor]:
@@ -122,7 +122,7 @@ def _expressed(layout: CheckpointLayout, given: Given) -> tuple[dict[str, Any], 
         loaded = configuration.load(type(own), imported, origin=name).model_dump(exclude=FREE)
         reasons += differences(loaded, own.model_dump(exclude=FREE), path=name)
     if given.image is not None and given.image["height"] != given.image["width"]:
-        reasons.append(f"images of {given.image['height']} x {given.image['width']}, which are no squares")
+        reasons.append(f"images of {given.image['height']} x {given.image['width']}, which are not square")
     return config, reasons
 
 

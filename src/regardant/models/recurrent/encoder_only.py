@@ -23,9 +23,9 @@ class RecurrentEncoderConfig(RecurrentStackConfig, EncoderConfig):
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
         answers = head(self.hidden_size)
         if (answers.reads_class_token or answers.pooling == "first") and not self.bidirectional:
-            vector = "a class token stands before all" if answers.reads_class_token else "the first stands before other"
+            vector = "the class token" if answers.reads_class_token else "the first element"
             raise ValueError(
-                f"{vector} elements, of which an encoder from one side has read none: set bidirectional=true, or "
+                f"a unidirectional encoder has read no other element at {vector}: set bidirectional=true, or "
                 "choose a head without a class token (such as one of pooling last)"
             )
         inputs = InputShape(

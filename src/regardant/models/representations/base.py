@@ -116,7 +116,7 @@ class Representation(nn.Module):
         if longest is not None and end > longest:
             raise ValueError(
                 f"these positions end at {self.unit} {longest} and {end} were given: raise model.max_length and train "
-                "anew, or take positions that go on (sinusoidal, rotary, alibi)"
+                "anew, or choose positions without a maximum (sinusoidal, rotary, alibi)"
             )
         self.positions.reach(end)
         return self.positions.embed(torch.arange(start, end, device=embedded.values.device))

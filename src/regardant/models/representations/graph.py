@@ -57,8 +57,8 @@ class NodeVectors(Representation):
         super().__init__(shape)
         if shape.positions.acts_on != "nowhere":
             raise ValueError(
-                f"nodes have no order that {type(shape.positions).__name__} positions could tell: set "
-                "model.positions={kind: none}; input.degree, input.random_walk and input.eigenvectors tell a node's "
+                f"nodes have no order that {type(shape.positions).__name__} positions could encode: set "
+                "model.positions={kind: none}; input.degree, input.random_walk and input.eigenvectors encode a node's "
                 "place in the graph"
             )
         self.num_eigenvectors = num_eigenvectors

@@ -278,7 +278,7 @@ export function weightTable(scene, label) {
     const cells = whole ? [...weights].map((weight, i) => numberCell(scene, row, i, weight)) : strongestCells(scene, weights);
     return html("tr", {}, html("th", { scope: "row" }, scene.target[row]), ...cells);
   });
-  const caption = whole ? `${label}, percent of each row` : `${label}, the ${STRONGEST} strongest of each row`;
+  const caption = whole ? `${label}, percent of each row` : `${label}, the ${STRONGEST} largest weights of each row`;
   return html("table", {}, html("caption", {}, caption), html("thead", {}, head), html("tbody", {}, ...body));
 }
 

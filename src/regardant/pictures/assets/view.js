@@ -16,7 +16,7 @@ const darkness = matchMedia("(prefers-color-scheme: dark)");
 // `changed` is called with the state whenever the reader has changed it. A page that names the item leaves out its title.
 export function attentionView(sentence, state, changed, { titled = true } = {}) {
   const keys = html("p", { class: "sentence", dir: "auto" });
-  const queries = html("div", { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" });
+  const queries = html("div", { class: "sentence", dir: "auto", role: "group", "aria-label": "Query words" });
   const figure = html("div", { class: "figure", tabindex: 0, role: "group", "aria-label": "Picture, scrolls if wide" });
   const caption = html("h3");
   const gold = html("span", {}, html("span", { class: "mark", "aria-hidden": "true" }), "gold link");
@@ -83,7 +83,7 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
     });
     keys.hidden = Boolean(scene.layout);
     keys.replaceChildren(...spaced(scene.source.map((word) => html("span", { class: "word" }, word))));
-    queries.setAttribute("aria-label", layout ? "Elements to look from" : "Words to look from");
+    queries.setAttribute("aria-label", layout ? "Query elements" : "Query words");
     const grid = layout ? [itemGrid(layout, sentence.title, buttons.slice(beside))] : [];
     queries.replaceChildren(...spaced(buttons.slice(0, beside)), ...grid);
     walkWithArrows(buttons, layout ? layout.columns : buttons.length, state.word ?? 0);
@@ -181,7 +181,7 @@ function spaced(elements) {
 
 function invitation(kind) {
   const what = kind.targetLayout ? "an element of the item above" : "a word of the second line";
-  return html("p", { class: "quiet" }, `Point at ${what}, or walk with the arrow keys, to see where it looks.`);
+  return html("p", { class: "quiet" }, `Point at ${what}, or move with the arrow keys, to see its attention.`);
 }
 
 // The list of the largest weights of a row, or of the mean of all rows.

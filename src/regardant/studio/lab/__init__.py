@@ -30,7 +30,7 @@ class LineSearch(BaseModel):
     @classmethod
     def lines_are_few_enough(cls, lines: list[str]) -> list[str]:
         if sum(map(len, lines)) > MOST_LETTERS_OF_ALL:
-            raise ValueError(f"the lines have more than {MOST_LETTERS_OF_ALL:,} letters: leave some out")
+            raise ValueError(f"the lines have more than {MOST_LETTERS_OF_ALL:,} characters together: remove some")
         return lines
 
     by: Literal["words", "letters"] = "words"

@@ -48,7 +48,7 @@ def select(sql: str) -> dict[str, Any]:
         try:
             found = database.execute(sql)
             if found.description is None:
-                raise DataError(f"{sql.strip()!r} asks for nothing: write one SELECT over {SCHEMA}")
+                raise DataError(f"{sql.strip()!r} is not a query: write one SELECT over {SCHEMA}")
             rows = [[_plain(value) for value in row] for row in found.fetchmany(MOST_ROWS)]
             return {"columns": [column[0] for column in found.description], "rows": rows}
         except (sqlite3.Error, sqlite3.Warning) as error:

@@ -150,7 +150,7 @@ class Classifier(TrainedItems):
         """Return the scores of a test set as lines for people."""
         low, high = scores["interval"]
         return [
-            f"{name}: accuracy {scores['accuracy']:.2%} (95 % within {low:.2%} to {high:.2%}), macro F1 "
+            f"{name}: accuracy {scores['accuracy']:.2%} (95 % interval {low:.2%} to {high:.2%}), macro F1 "
             f"{scores['macro_f1']:.3f}, loss {scores['loss']:.3f} nats per label, {scores['items']:,} items"
         ]
 

@@ -82,7 +82,7 @@ class Forecaster(TrainedItems):
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
         return [
-            f"{name}: MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} in deviations of the training rows, "
+            f"{name}: MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} in standard deviations of the training rows, "
             f"{scores['items']:,} forecasts of {self.config.head.horizon} steps",
             *(
                 f"  {of_naive}, repeated: MSE {numbers['mse']:.4f}, MAE {numbers['mae']:.4f}"

@@ -28,8 +28,8 @@ class ForecastingConfig(ItemsConfig):
     """Configuration of a model that forecasts numeric series."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
-        Metric("mse", higher_is_better=False, unit="squared deviations of the training rows"),
-        Metric("mae", higher_is_better=False, unit="deviations of the training rows"),
+        Metric("mse", higher_is_better=False, unit="squared standard deviations of the training rows"),
+        Metric("mae", higher_is_better=False, unit="standard deviations of the training rows"),
         Metric("loss", higher_is_better=False, unit="per value"),
     )
 
@@ -68,8 +68,8 @@ class ForecastingConfig(ItemsConfig):
         head = self.head if self.head.horizon != "auto" else self.head.model_copy(update={"horizon": longest})
         modality = self.input.with_history((rows["train"] - (head.num_steps or 0)) // 2)
         log(
-            f"{head.num_steps} steps are forecast (head.horizon) from {modality.history} (input.history), by "
-            f"{rows['train']:,} rows to train on"
+            f"{head.num_steps} steps are forecast (head.horizon) from {modality.history} (input.history), chosen for "
+            f"{rows['train']:,} training rows"
         )
         return self.model_copy(update={"input": modality, "head": head})
 

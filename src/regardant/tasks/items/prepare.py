@@ -64,8 +64,10 @@ def of_kind(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> li
         return list(items)
     kinds = ", ".join(named)
     if len(others) == len(items):
-        raise DataError(f"none of {len(others):,} files, such as {others[0]}, is of the kind {kinds}: give some")
-    log(f"files of another kind than {kinds} are left out: {len(others):,}, such as {others[0]}")
+        raise DataError(
+            f"none of {len(others):,} files, such as {others[0]}, is of the kind {kinds}: give files that are"
+        )
+    log(f"files other than {kinds} are left out: {len(others):,}, such as {others[0]}")
     return [(item, label) for item, label in items if not isinstance(item, ItemFile) or _is_of(modality, item)]
 
 

@@ -228,7 +228,7 @@ class TrainedItems(Trained):
     def _of(self, data: Path) -> EncodedItems:
         split = self.read(data)
         if not len(split):
-            raise DataError(f"{data} holds no item, or blank ones alone: give a file with items")
+            raise DataError(f"{data} holds no items, or only blank ones: give a file with items")
         return split
 
     def _own_names(self) -> list[str]:

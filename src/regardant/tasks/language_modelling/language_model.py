@@ -207,7 +207,7 @@ class LanguageModel(Trained):
         ids = torch.from_numpy(self.tokenizer.encode_long(prompt))
         if UNK in ids:
             unknown = next(c for c in prompt if UNK in self.tokenizer.encode_long(c))
-            raise DataError(f"the prompt holds {unknown!r}, which is in no text that this run has seen: leave it out")
+            raise DataError(f"the prompt holds {unknown!r}, which the vocabulary lacks: leave it out")
         before, _ = self.tokenizer.frame
         ids = torch.cat([torch.tensor(before, dtype=ids.dtype), ids])
         config = self.config.generation.replaced(**generation)

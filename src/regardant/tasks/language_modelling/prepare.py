@@ -90,7 +90,7 @@ def choose_schedule(training: TextTrainingConfig, model: CausalConfig) -> TextTr
 def _tokenise(config: LanguageModellingConfig, run: Path, log: Log) -> None:
     sizes = config.data.sizes()
     if (earlier := run_of_vocabulary(config.training)) is not None:
-        log(f"vocabulary of {earlier}")
+        log(f"vocabulary taken over from {earlier}")
         tokenizer = Tokenizers.load(earlier / "tokenizer.json").target
     else:  # from the training text alone, which comes first
         train = (piece for _, piece in takewhile(lambda part: part[0] == "train", cut(config.data.pieces(), sizes)))
@@ -100,6 +100,6 @@ def _tokenise(config: LanguageModellingConfig, run: Path, log: Log) -> None:
     Tokenizers(tokenizer, tokenizer).save(run / "tokenizer.json")
     text = EncodedText.build(config.data, sizes, tokenizer, run / "data")
     character_counts = ", ".join(
-        f"{size:,} {'to train on' if name == 'train' else name}" for name, size in text.characters.items()
+        f"{size:,} {'training' if name == 'train' else name}" for name, size in text.characters.items()
     )
     log(f"{sum(sizes.values()):,} characters ({character_counts}), vocabulary of {tokenizer.vocab_size:,}")

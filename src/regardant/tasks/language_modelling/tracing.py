@@ -17,9 +17,9 @@ FORMATS = (".svg", ".png", ".pdf", ".json")
 """File formats of a saved trace."""
 
 LEGEND = [
-    "Share of the difference of the answer's log-probability that comes back if the",
-    "vector at that position, after so many layers, is that of the clean text. 1: all",
-    "of it, 0: nothing. docs/inspection.md has the formula and the sources.",
+    "Share of the difference of the answer's log-probability that is restored by one",
+    "vector of the clean text, at a position and after a number of layers. 1: all of",
+    "it, 0: nothing. docs/inspection.md has the formula and the sources.",
 ]
 
 
@@ -58,12 +58,12 @@ class Trace:
             [name, *(f"{share:.2f}" for share in shares)]
             for name, shares in zip(self.positions, self.patching.restored.T.tolist(), strict=True)
         ]
-        yield Table(f"{self.caption}, after so many layers", ["corrupted > clean", *map(str, layers)], rows)
+        yield Table(f"{self.caption}, by number of layers", ["corrupted > clean", *map(str, layers)], rows)
 
     @property
     def caption(self) -> str:
         """Name of the picture."""
-        return f"How far each vector restores {self.answer!r}"
+        return f"Share of {self.answer!r} that each vector restores"
 
     def lines(self) -> list[str]:
         """Return the log-probabilities, the table and its legend."""

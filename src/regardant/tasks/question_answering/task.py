@@ -103,9 +103,7 @@ class QuestionAnswering(Task):
         }
         for name, split in splits.items():
             if (more := len(split) - len(split.questions)) > 0:
-                log(
-                    f"{name}: {len(split):,} windows, {more:,} more than questions, of {config.model.max_length} tokens"
-                )
+                log(f"{name}: {len(split):,} windows of {config.model.max_length} tokens, {more:,} more than questions")
         model = seeded(config, codec, 2, run)
         return PreparedItems(config, QuestionAnsweringJob(config, codec, splits, model), fingerprints)
 

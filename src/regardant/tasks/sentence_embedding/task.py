@@ -112,8 +112,10 @@ class SentenceEncoder(TrainedItems):
 
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Raise RunError: vectors have no scores."""
-        raise RunError(f"{self.folder} gives texts vectors, which have no scores: use encode, or train a classifier")
+        raise RunError(
+            f"{self.folder} turns texts into vectors, which have no scores: use encode, or train a classifier"
+        )
 
     def measure(self, data: Sequence[Path] = (), treebank: Path | None = None) -> Measures:
         """Raise RunError: measures of heads need a loss."""
-        raise RunError(f"{self.folder} gives texts vectors, without a loss to measure heads by: use inspect")
+        raise RunError(f"{self.folder} turns texts into vectors, without a loss to measure heads by: use inspect")

@@ -40,7 +40,7 @@ def summary_of_texts(name: str, scores: dict[str, Any]) -> list[str]:
     """Return the scores as lines for people."""
     low, high = scores["bleu_interval"]
     lines = [
-        f"{name}: BLEU {scores['bleu']:.2f} (95 % within {low:.2f} to {high:.2f}), chrF {scores['chrf']:.2f}, "
+        f"{name}: BLEU {scores['bleu']:.2f} (95 % interval {low:.2f} to {high:.2f}), chrF {scores['chrf']:.2f}, "
         f"TER {scores['ter']:.2f}, exact {scores['exact_match']:.1%}, {scores['sentences']:,} sentences",
         f"  {scores['signature']}",
     ]

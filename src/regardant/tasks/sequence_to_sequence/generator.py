@@ -72,7 +72,7 @@ class GeneratedText:
 
     def _repr_html_(self) -> str:
         others = [("next best", f"{one.text} ({one.score:.3f})") for one in self.candidates[1:]]
-        score = f"{self.score:.3f}, the log-probability by its length"
+        score = f"{self.score:.3f} (log-probability / length ** length_penalty)"
         rows = [("text", self.text), ("score", score), *others, *(("note", note) for note in self.notes)]
         return facts(self.source, rows)
 
@@ -134,7 +134,9 @@ class TextGenerator:
         """Return the tokens that a text must begin with. Raises DataError for words that the vocabulary lacks."""
         ids = self.tokenizer.encode(prefix)
         if not {UNK, MASK}.isdisjoint(ids):
-            raise DataError(f"the prefix {prefix!r} has words or signs that the vocabulary lacks: give another one")
+            raise DataError(
+                f"the prefix {prefix!r} has words or characters that the vocabulary lacks: give another one"
+            )
         return ids
 
     def _answer(self, item: str, parts: list[list[Hypothesis]], notes: Sequence[str]) -> GeneratedText:

@@ -82,7 +82,7 @@ def _keep(config: SequenceToSequenceTaskConfig, run: Path, log: Log) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     earlier = run_of_vocabulary(config.training)
     if earlier is not None:
-        log(f"vocabulary of {earlier}")
+        log(f"vocabulary taken over from {earlier}")
         copy_files([*config.input.files, TARGET_TOKENIZER], earlier, run)
     else:
         config.input.fit([item for item, _ in sets["train"]]).save(run)

@@ -69,7 +69,7 @@ class Tagging(Task):
             run.mkdir(parents=True, exist_ok=True)
             keep_labels(labels, run, config.training, log)
             if never := sorted(set(labels) - {label for text in read["train"] for label in text.labels}):
-                log(f"labels of no training word: {', '.join(never)}")
+                log(f"labels without a training word: {', '.join(never)}")
         labels = read_labels(run)
         if config.metric.name == "span_f1" and not is_bio(labels):
             raise ConfigError("training.best_by: given 'span_f1', but the labels are not BIO: set accuracy or loss")

@@ -86,9 +86,9 @@ class TranslationConfig(TextAnswerConfig):
             )
         if getattr(self.model, "recomputes", False):
             raise ValueError(
-                "alignment_guidance looks at weights that reversible residuals and activation_checkpointing forget: "
+                "alignment_guidance needs weights that reversible residuals and activation_checkpointing discard: "
                 "choose one"
             )
         if self.training.compile:
-            raise ValueError("alignment_guidance looks into the model, where training.compile fuses it: choose one")
+            raise ValueError("alignment_guidance observes attention, which training.compile fuses: choose one")
         return self

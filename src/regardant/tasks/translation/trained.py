@@ -206,7 +206,7 @@ class TrainedTranslator(TrainedGenerator):
         if "alignment" not in scores:
             raise RunError(
                 f"{self.folder} has no alignment to draw: its model needs cross-attention, and its validation and test "
-                "text links, as the grammar has them"
+                "text need gold links, such as the grammar's"
             )
         pictures = lecture_pictures(self.translator, self.config.generation, scores)
         for picture, translation in zip(pictures, self.generate([one.title for one in pictures]), strict=True):

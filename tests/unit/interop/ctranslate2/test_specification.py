@@ -119,23 +119,23 @@ def test_narrower_weights_write_nearly_as_probable_texts(build, searcher, quanti
     [
         (
             ["positions.kind=alibi"],
-            "model.positions.kind alibi (it can: sinusoidal, learned, two_dimensional, rotary, none)",
+            "model.positions.kind alibi (supported: sinusoidal, learned, two_dimensional, rotary, none)",
         ),
         (
             ["positions={kind: learned, combine: concatenate}", "tie_embeddings=none"],
-            "model.positions.combine concatenate (it can: add)",
+            "model.positions.combine concatenate (supported: add)",
         ),
         (["encoder.self_attention.kind=window"], "model.encoder.self_attention.kind window"),
         (["encoder.self_attention.kind=cosine"], "model.encoder.self_attention.kind cosine"),
         (["decoder.self_attention.kind=linear"], "model.decoder.self_attention.kind linear"),
         (["decoder.cross_attention.kind=additive"], "model.decoder.cross_attention.kind additive"),
         (["projections=none"], "model.projections none"),
-        (["value_size=5"], "model.value_size 5 (it can: that of keys, 4)"),
-        (["feed_forward.kind=convolution"], "model.feed_forward.kind convolution (it can: linear, gated)"),
+        (["value_size=5"], "model.value_size 5 (supported: the size of keys, 4)"),
+        (["feed_forward.kind=convolution"], "model.feed_forward.kind convolution (supported: linear, gated)"),
         (["normalisation=layer_norm_sigma"], "model.normalisation.kind layer_norm_sigma"),
-        (["attention_output=false"], "model.attention_output False (it can: True)"),
-        (["residual=reversible"], "model.residual reversible (it can: add)"),
-        (["memory=per_layer"], "model.memory per_layer (it can: final)"),
+        (["attention_output=false"], "model.attention_output False (supported: True)"),
+        (["residual=reversible"], "model.residual reversible (supported: add)"),
+        (["memory=per_layer"], "model.memory per_layer (supported: final)"),
     ],
 )
 def test_what_it_cannot_compute_is_refused_by_name(overrides, told):
@@ -156,5 +156,5 @@ def test_all_that_stands_in_the_way_is_told_at_once():
 def test_another_model_is_refused_as_such():
     with pytest.raises(RunError) as refused:
         require_expressible(RecurrentConfig())
-    expected = "CTranslate2 cannot compute model.kind recurrent (it can: encoder_decoder): use --engine torch"
+    expected = "CTranslate2 cannot compute model.kind recurrent (supported: encoder_decoder): use --engine torch"
     assert str(refused.value) == expected

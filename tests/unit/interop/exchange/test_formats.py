@@ -116,11 +116,11 @@ def test_what_no_graph_can_express_is_refused(trained, trained_on_text, trained_
     window = "model.self_attention.kind=window"
     with pytest.raises(RunError, match="a graph cannot express the attention"):
         trained_on_text(window, "training.max_updates=1", "training.validate_every=1").export("onnx", tmp_path / "a")
-    with pytest.raises(RunError, match="are no texts: export runs over texts"):
+    with pytest.raises(RunError, match="are not texts: export runs over texts"):
         trained_on_series().export("onnx", tmp_path / "a")
-    with pytest.raises(RunError, match="torch programs are of models that read a text at once"):
+    with pytest.raises(RunError, match="torch programs need models that read a text at once"):
         trained(*BPE).export("torch", tmp_path / "a")
-    with pytest.raises(RunError, match="ctranslate2 is of translators, and this is a run of language_modelling"):
+    with pytest.raises(RunError, match="ctranslate2 takes translators only, and this is a run of language_modelling"):
         trained_on_text().export("ctranslate2", tmp_path / "a")
     with pytest.raises(ConfigError, match="onnx has no quantization int4: take float32, int8"):
         trained(*BPE).export("onnx", tmp_path / "a", "int4")

@@ -17,7 +17,7 @@ SAME = Parity("test", 4, "BLEU", 1e-5, 1.0, Measured(30.0, 1000, 10.0), Measured
         ({"largest_difference": 0.01}, "float32", ["scores differ by 0.01, allowed are 0.001"]),
         ({"largest_difference": float("nan")}, "float32", ["scores differ by nan, allowed are 0.001"]),
         ({"largest_difference": 0.5}, "narrow", []),
-        ({"identical": 0.98}, "float32", ["98.0% of the answers are the same, at least 99% must be"]),
+        ({"identical": 0.98}, "float32", ["98.0% of the answers are identical, at least 99% must be"]),
         ({"identical": 0.5}, "narrow", []),
         ({"identical": None}, "float32", []),
         ({"export": Measured(29.8, 1, 1.0)}, "float32", ["BLEU differs by 0.20, allowed are 0.1"]),
@@ -37,7 +37,7 @@ def test_the_table_has_both_sides():
         "| BLEU | 30.00 | 30.05 |",
         "| size | 0.0 MB | 0.0 MB |",
         "| tokens a second | 10 | 20 |",
-        "| answers that are the same |  | 100.00% |",
+        "| identical answers |  | 100.00% |",
         "| largest difference of a score |  | 1e-05 |",
     ]
 

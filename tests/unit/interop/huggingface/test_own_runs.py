@@ -143,7 +143,7 @@ def test_images_are_classified_as_here(trained_on_digits, tmp_path, digit):
 
     own = trained_on_digits(*VIT)
     exported = own.export("hf", tmp_path / "there")
-    assert exported.not_measured == "an export of these items has no sample to compare by"
+    assert exported.not_measured == "an export for these items has no sample program to compare with the run"
     model = transformers.AutoModelForImageClassification.from_pretrained(tmp_path / "there")
     (pixels,) = own.trained.codec.read([str(digit)])
     with torch.inference_mode():
@@ -178,13 +178,13 @@ def test_what_is_exported_and_imported_again_is_the_same_run(
 
 
 def test_a_model_without_a_layout_is_refused_by_its_settings(trained, trained_on_text, trained_on_series, tmp_path):
-    with pytest.raises(RunError, match=r"is no MarianMTModel.*model\.norm"):
+    with pytest.raises(RunError, match=r"is not a Hugging Face MarianMTModel.*model\.norm"):
         trained().export("hf", tmp_path / "there")
-    with pytest.raises(RunError, match=r"is no GPT2LMHeadModel.*model\.positions\.kind.*'alibi'"):
+    with pytest.raises(RunError, match=r"is not a Hugging Face GPT2LMHeadModel.*model\.positions\.kind.*'alibi'"):
         trained_on_text("model.positions.kind=alibi", "training.max_updates=1", "training.validate_every=1").export(
             "hf", tmp_path / "there"
         )
-    with pytest.raises(RunError, match="a run of forecasting has no layout of Hugging Face"):
+    with pytest.raises(RunError, match="a run of forecasting has no Hugging Face layout"):
         trained_on_series().export("hf", tmp_path / "there")
     with pytest.raises(ConfigError, match="there is no format safetensors: take hf, ctranslate2, onnx, torch"):
         trained().export("safetensors", tmp_path / "there")
@@ -196,7 +196,7 @@ def test_a_masked_language_model_of_two_activations_is_no_roberta(text_file, tmp
     shape = f"model={{{SIZES}, {', '.join(BERT)}, feed_forward: {{activation: relu}}, tie_embeddings: true}}"
     recipe = {**MASKED, "data": {"source": str(text_file)}, "training": {**TRAINING, "max_updates": 1}}
     run.train(load_recipe(recipe, [shape]), tmp_path / "run", log=lambda line: None)
-    with pytest.raises(RunError, match=r"is no BertForMaskedLM .*activation was 'relu', is 'gelu'$"):
+    with pytest.raises(RunError, match=r"is not a Hugging Face BertForMaskedLM, .*activation was 'relu', is 'gelu'$"):
         run.load(tmp_path / "run").export("hf", tmp_path / "there")
     assert not (tmp_path / "there").exists()
 

@@ -23,7 +23,7 @@ REFUSED = {
     ),
     "more token types": ("bert", {"type_vocab_size": 3}, ["type_vocab_size is 3", "2 or 1"]),
     "relative positions": ("bert", {"position_embedding_type": "relative_key"}, ["position_embedding_type is 'rel"]),
-    "a decoder": ("bert", {"is_decoder": True}, ["is_decoder is True", "False alone"]),
+    "a decoder": ("bert", {"is_decoder": True}, ["is_decoder is True", "only with False"]),
     "two matrices": ("bert", {"tie_word_embeddings": False}, ["tie_word_embeddings is False"]),
     "another activation": ("bert", {"hidden_act": "mish"}, ["hidden_act is 'mish'", "gelu, gelu_new"]),
     "scores by layer": ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx is True"]),
@@ -34,16 +34,16 @@ REFUSED = {
     ),
     "biases": ("llama", {"attention_bias": True}, ["attention_bias is True"]),
     "two vocabularies": ("marian", {"decoder_vocab_size": 50}, ["decoder_vocab_size is 50", "vocab_size is 40"]),
-    "a list for a number": ("vit", {"image_size": [12, 12]}, ["hold what cannot be understood"]),
-    "labels without numbers": ("vit", {"id2label": {"a": "cat"}}, ["hold what cannot be understood"]),
+    "a list for a number": ("vit", {"image_size": [12, 12]}, ["hold invalid values"]),
+    "labels without numbers": ("vit", {"id2label": {"a": "cat"}}, ["hold invalid values"]),
     "no number": ("gpt2", {"n_head": "many"}, ["num_heads", "'many'"]),
     "a vocabulary of one word": ("gpt2", {"vocab_size": 1}, ["vocab_size is 1"]),
-    "words of other weights": ("gpt2", {"vocab_size": 99}, ["transformer.wte.weight of the shape", "does not fit"]),
+    "words of other weights": ("gpt2", {"vocab_size": 99}, ["transformer.wte.weight of the shape", "does not match"]),
     "other decoders": ("marian", {"decoder_ffn_dim": 32}, ["decoder_ffn_dim is 32", "encoder_ffn_dim differs"]),
     "norms elsewhere": ("marian", {"normalize_before": True}, ["normalize_before is True"]),
     "a gated network": ("t5", {"feed_forward_proj": "gated-gelu"}, ["feed_forward_proj is 'gated-gelu'"]),
-    "no patches": ("vit", {"patch_size": 0}, ["hold what cannot be understood"]),
-    "no width": ("t5", {"d_model": 0}, ["hold what cannot be understood"]),
+    "no patches": ("vit", {"patch_size": 0}, ["hold invalid values"]),
+    "no width": ("t5", {"d_model": 0}, ["hold invalid values"]),
     "one label": (
         "bert_classes",
         {"id2label": {"0": "LABEL_0"}},
@@ -105,10 +105,13 @@ def test_a_setting_that_cannot_be_expressed_is_named_with_its_value(copied, case
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"resample": 3}, "resample is 3, and images with resample 2"),
-        ({"do_center_crop": True}, "do_center_crop is True, and images with do_center_crop False"),
-        ({"do_rescale": False}, "do_rescale is False, and images with do_rescale True"),
-        ({"rescale_factor": 1 / 127.5}, "rescale_factor is 0.00784313725490196, and images with rescale_factor 0.0039"),
+        ({"resample": 3}, "resample is 3, and only images with resample 2"),
+        ({"do_center_crop": True}, "do_center_crop is True, and only images with do_center_crop False"),
+        ({"do_rescale": False}, "do_rescale is False, and only images with do_rescale True"),
+        (
+            {"rescale_factor": 1 / 127.5},
+            "rescale_factor is 0.00784313725490196, and only images with rescale_factor 0.0039",
+        ),
     ],
 )
 def test_pixels_that_a_run_does_not_make_are_refused(copied, changed, said):
@@ -158,12 +161,16 @@ def with_modules(folder, pooling, *more):
         (
             {**BEFORE_5_4, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
             [],
-            "1_Pooling/config.json: pooling_mode_cls_token is True, and sentence encoders that take the mean",
+            "1_Pooling/config.json: pooling_mode_cls_token is True, and only sentence encoders that take the mean",
         ),
         ({**BEFORE_5_4, "pooling_mode_max_tokens": True}, [], "pooling_mode_max_tokens is True"),
         ({"embedding_dimension": 16, "pooling_mode": "lasttoken"}, [], "pooling_mode is 'lasttoken'"),
         ({"embedding_dimension": 16, "pooling_mode": ["cls", "mean"]}, [], "pooling_mode is ['cls', 'mean']"),
-        (BEFORE_5_4, [DENSE], "modules.json: 2_Dense is a module Dense, and sentence encoders that end in Pooling and"),
+        (
+            BEFORE_5_4,
+            [DENSE],
+            "modules.json: 2_Dense is a module Dense, and only sentence encoders that end in Pooling and",
+        ),
     ],
 )
 def test_a_sentence_encoder_that_takes_no_mean_is_refused(copied, pooling, more, said):
@@ -197,7 +204,7 @@ def test_files_that_are_missing_or_damaged_are_named(copied, tmp_path):
     assert "config.json holds no JSON object" in refusal(folder)
     (folder / "config.json").unlink()
     assert "has no config.json" in refusal(folder)
-    with pytest.raises(DataError, match="nowhere is no folder"):
+    with pytest.raises(DataError, match="nowhere is not a folder"):
         import_model(tmp_path / "nowhere", tmp_path / "run")
 
 
@@ -205,7 +212,7 @@ def test_weights_cut_off_are_refused(copied):
     folder = copied("gpt2")
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[:100])
-    assert "is no whole safetensors file" in refusal(folder)
+    assert "is not a complete safetensors file" in refusal(folder)
 
 
 def test_an_index_that_leads_outside_of_the_folder_is_refused(copied):
@@ -213,7 +220,7 @@ def test_an_index_that_leads_outside_of_the_folder_is_refused(copied):
     (folder / "model.safetensors.index.json").write_text(
         json.dumps({"weight_map": {"wte": "../other/model.safetensors"}}), encoding="utf-8"
     )
-    assert "names ../other/model.safetensors, which is no file of the folder" in refusal(folder)
+    assert "names ../other/model.safetensors, which is not in the folder" in refusal(folder)
 
 
 def test_weights_in_several_files_and_in_narrow_numbers_are_read(copied, pair, tmp_path):

@@ -102,14 +102,14 @@ def test_a_folder_with_them_becomes_a_translator(pair, files, theirs, tmp_path):
 
 def test_other_models_and_damaged_files_are_refused(files, tmp_path):
     (tmp_path / "a.spm").write_bytes(train(ENGLISH, model_type="bpe", hard_vocab_limit=False))
-    with pytest.raises(DataError, match="is a SentencePiece model of type 2, and unigram models"):
+    with pytest.raises(DataError, match="is a SentencePiece model of type 2, and only unigram models"):
         read_model(tmp_path / "a.spm")
     (tmp_path / "b.spm").write_bytes((files / SOURCE).read_bytes()[:-3])
-    with pytest.raises(DataError, match=r"b\.spm is no SentencePiece model"):
+    with pytest.raises(DataError, match=r"b\.spm is not a SentencePiece model"):
         read_model(tmp_path / "b.spm")
     for name in (SOURCE, TARGET):
         shutil.copy(files / name, tmp_path / name)
     for content in ('{"a": 3}', "{", "[1]"):
         (tmp_path / VOCABULARY).write_text(content, encoding="utf-8")
-        with pytest.raises(DataError, match=r"vocab\.json is no vocabulary"):
+        with pytest.raises(DataError, match=r"vocab\.json is not a vocabulary"):
             read_backends(tmp_path)

@@ -117,7 +117,7 @@ def test_evaluate_gives_scores_of_all_columns_and_of_each(regardant, trained_on_
         assert scores[name] == pytest.approx(np.mean([one[name] for one in scores["columns"].values()]), rel=1e-5)
     assert scores["items"] == 2 * (100 - HORIZON + 1)
     said = regardant("evaluate", trained_on_series().folder)
-    assert f"MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} in deviations of the training rows" in said.out
+    assert f"MSE {scores['mse']:.4f}, MAE {scores['mae']:.4f} in standard deviations of the training rows" in said.out
 
 
 def test_evaluate_compares_the_model_with_repeating_the_last_values(regardant, trained_on_series, waves):
@@ -263,8 +263,8 @@ def test_history_and_horizon_are_chosen_for_a_short_table(waves, tmp_path, rows,
     chosen = prepared.config
     assert (chosen.head.horizon, chosen.input.shape.history, chosen.input.shape.patches) == (horizon, history, patches)
     assert lines[0] == (
-        f"{horizon} steps are forecast (head.horizon) from {history} (input.history), by {int(0.7 * rows)} rows to "
-        "train on"
+        f"{horizon} steps are forecast (head.horizon) from {history} (input.history), chosen for "
+        f"{int(0.7 * rows)} training rows"
     )
     assert chosen.head.elements == patches and len(prepared.job.validation.split) >= 2
 

@@ -120,7 +120,7 @@ LABELS = ["strong", "weak"] * 20
 @pytest.mark.parametrize(
     ("item", "told"),
     [
-        ("a graph", "'a graph' is no graph: give a JSON object with nodes and edges"),
+        ("a graph", "'a graph' is not a graph: give a JSON object with nodes and edges"),
         (
             '{"nodes": [[1, 0]], "edges": [[0, 1]]}',
             "edge [0, 1] is to node 1, and the 1 nodes are numbered from 0 to 0",
@@ -177,7 +177,7 @@ def test_a_run_of_graphs_is_measured_and_diagnosed(loaded):
     assert list(found.heads) == ["encoder.self_attention"] and found.lens[-1].divergence == pytest.approx(0, abs=1e-5)
     seen = loaded.doctor()
     assert [(name, one.what) for name, one in seen.findings] == []
-    assert "padding mask" in seen.seen and "in no order by design" in seen.left_out["order of elements"]
+    assert "padding mask" in seen.seen and "the order of elements by design" in seen.left_out["order of elements"]
 
 
 def test_pages_answer_a_graph_or_refuse_it_in_one_line(loaded):
@@ -188,7 +188,7 @@ def test_pages_answer_a_graph_or_refuse_it_in_one_line(loaded):
         found = studio.post(f"/api/{path}", json={"run": name, "text": example["item"]})
         assert found.status_code == 200, (path, found.text)
     found = studio.post("/api/look", json={"run": name, "text": "{}"})
-    assert found.status_code == 422 and "'{}' is no graph" in found.text
+    assert found.status_code == 422 and "'{}' is not a graph" in found.text
 
 
 def test_runs_of_graphs_are_compared_and_planned(loaded, load, tmp_path, regardant, files):

@@ -133,9 +133,7 @@ def test_files_of_another_kind_are_left_out_and_counted(pictures, tmp_path):
     (folder / "other" / "a.txt").write_text("no image", encoding="utf-8")
     shutil.copy(folder / "lying" / "0.png", folder / "lying" / "LOUD.PNG")
     lines = prepared(folder, tmp_path, "data.validation_share=0.2")
-    told = [
-        line for line in lines if line.startswith("files of another kind than .png, .jpg, .jpeg, .npy are left out")
-    ]
+    told = [line for line in lines if line.startswith("files other than .png, .jpg, .jpeg, .npy are left out")]
     assert sum(int(line.split(": ")[1].split(",")[0]) for line in told) == 3
     assert lines[-2] == "2 labels: lying, standing"
     kept = lines[-1].split(";")[0].replace(" to train on", "").replace(" to validate on", "").split(", ")

@@ -134,7 +134,7 @@ def test_weights_of_positions_are_drawn_in_the_place_of_attention(regardant, tra
     assert (picture.kind, picture.source) == ("Encoder self-attention by position", found.inputs["input"].labels)
     sizes = torch.stack([found.records.whole(name) for name in found.records if "position_weights" in name], 1).abs()
     np.testing.assert_allclose(picture.weights, (sizes / sizes.max()).transpose(0, 1).numpy(), atol=1e-6)
-    assert "they belong to positions" in picture.note
+    assert "They belong to positions" in picture.note
     assert "100% of the largest weight" in head_svg(picture, 0, 0)
     said = regardant(
         "inspect", run.folder, TEXT, "--kind", "encoder-self-attention-by-position", "--out", tmp_path / "a.svg"
@@ -230,7 +230,7 @@ def test_one_head_of_an_image_is_its_picture_with_shades_and_a_scale(trained_on_
     texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
     weights = picture.weights[0, 0].mean(0)
     assert texts[:2] == ["Encoder self-attention, layer 1, head 1", "Shades: mean attention of all queries."]
-    assert texts[-1] == f"{weights.max():.1%} of its attention"
+    assert texts[-1] == f"{weights.max():.1%} of the attention"
     lit = [one for one in root.iter(f"{SVG}rect") if one.get("class") == "lit"]
     assert [one.findtext(f"{SVG}title").rpartition(": ")[2] for one in lit] == [f"{one:.3f}" for one in weights]
     assert picture.source_layout.picture in drawing
@@ -240,14 +240,14 @@ def test_the_attention_on_a_class_token_is_told_in_words(trained_on_digits, digi
     given = ("head.pooling=class_token", "model.max_length=5", "training.max_updates=10", "training.validate_every=10")
     found = trained_on_digits(*given).inspect(str(digit))
     share = found.pictures[0].weights[0, 1, 0, 0]
-    assert f"{share:.0%} of it is on &lt;class&gt;, which is not drawn." in found.svg(layer=1, head=2)
+    assert f"{share:.0%} of the attention is on &lt;class&gt;, which is not drawn." in found.svg(layer=1, head=2)
 
 
 @pytest.mark.parametrize("name", ["a.svg", "a.html"])
 def test_a_unit_for_an_item_without_words_is_one_line(regardant, trained_on_digits, digit, tmp_path, name):
     said = regardant("inspect", trained_on_digits().folder, digit, "--unit", "words", "--out", tmp_path / name)
     assert (said.code, said.out, (tmp_path / name).exists()) == (2, "", False)
-    assert said.err == "regardant: the elements of this item make no words: leave out the unit\n"
+    assert said.err == "regardant: this item has no words: leave out the unit\n"
 
 
 def test_a_text_stays_a_line_of_words(inspection):

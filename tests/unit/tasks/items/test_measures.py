@@ -47,7 +47,7 @@ def test_the_lens_reads_the_class_after_every_layer(own_run):
 def test_measures_are_kept_and_told_in_80_columns(own_run, regardant):
     said = regardant("measure", own_run.folder)
     assert said.code == 0 and max(map(len, said.lines)) <= 80
-    assert "Encoder self-attention: where each head looks" in said.out
+    assert "Encoder self-attention: where each head attends" in said.out
     kept = json.loads((own_run.folder / "measures" / "validation.json").read_text("utf-8"))
     assert kept["unit"] == "item" and len(kept["importance"][KIND]["ablation"]) == 2
 
@@ -69,7 +69,7 @@ def test_items_of_a_file_are_measured_under_its_name(own_run, labelled_files):
     assert (found.name, found.sentences) == ("test.tsv", 60)
     with pytest.raises(ConfigError, match="--data was given 2 times: give one file"):
         own_run.measure(data=["one", "two"])
-    with pytest.raises(ConfigError, match="--treebank is compared with the encoder of a translator: leave it out"):
+    with pytest.raises(ConfigError, match="--treebank needs the encoder of a translator: leave it out"):
         own_run.measure(treebank="a.conllu")
 
 

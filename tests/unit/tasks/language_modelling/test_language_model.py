@@ -46,7 +46,7 @@ def test_a_prompt_longer_than_the_context_is_gone_on_from(loaded):
 
 
 @pytest.mark.parametrize(
-    ("prompt", "told"), [("the ÿ", "the prompt holds 'ÿ', which is in no text that this run"), ("", "give a prompt")]
+    ("prompt", "told"), [("the ÿ", "the prompt holds 'ÿ', which the vocabulary lacks"), ("", "give a prompt")]
 )
 def test_a_prompt_that_cannot_be_gone_on_from_is_one_line(loaded, prompt, told):
     with pytest.raises(DataError, match=told):

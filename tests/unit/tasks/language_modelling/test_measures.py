@@ -113,11 +113,11 @@ def test_a_run_is_measured_over_its_validation_text(regardant, own_text_run):
     assert said.code == 0
     assert said.lines[0] == "validation: 53 windows"
     captions = [line for line in said.lines if line.startswith(("Decoder self-attention", "Logit lens"))]
-    assert captions[0] == "Decoder self-attention: where each head looks"
-    assert captions[1].startswith("Decoder self-attention: what each head is worth")
+    assert captions[0] == "Decoder self-attention: where each head attends"
+    assert captions[1].startswith("Decoder self-attention: importance of each head")
     assert captions[2:] == [
-        "Decoder self-attention followed down to the input by rollout",
-        "Logit lens: what the model would say after so many layers",
+        "Decoder self-attention: rollout down to the input",
+        "Logit lens: prediction after each number of layers",
     ]
     assert max(map(len, said.lines)) <= 80
     kept = json.loads((own_text_run / "measures" / "validation.json").read_text("utf-8"))
@@ -137,7 +137,7 @@ def test_another_text_is_measured_under_its_name(regardant, own_text_run, text_f
         (
             {"treebank": "b.conllu"},
             ConfigError,
-            "--treebank is compared with the encoder of a translator: leave it out",
+            "--treebank needs the encoder of a translator: leave it out",
         ),
         ({"data": ["one", "two"]}, ConfigError, "--data was given 2 times: give one file"),
     ],

@@ -440,7 +440,7 @@ def test_a_tower_and_its_codecs_are_taken_over(matcher, tmp_path):
     assert (tmp_path / "run" / "first" / "image.json").read_bytes() == (
         matcher.folder / "first" / "image.json"
     ).read_bytes()
-    with pytest.raises(ConfigError, match=r"has other first \(model\.first\.d_ff"):
+    with pytest.raises(ConfigError, match=r"differs in first \(model\.first\.d_ff"):
         run.train(load(*given, "model.first.d_ff=32"), tmp_path / "other", lambda line: None)
 
 

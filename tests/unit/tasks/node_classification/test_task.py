@@ -191,7 +191,7 @@ def test_nodes_of_a_table_are_evaluated(loaded, tmp_path):
     ("row", "told"),
     [
         ("q3\tleft", "line 3: node 'q3' is not in the graph: remove the line"),
-        ("p3\tup", "line 3: label 'up' is that of no training node (they have left, right)"),
+        ("p3\tup", "line 3: no training node has the label 'up' (their labels: left, right)"),
     ],
 )
 def test_a_table_of_other_nodes_or_labels_is_one_line(loaded, tmp_path, row, told):
@@ -252,7 +252,7 @@ def test_a_run_over_a_graph_is_diagnosed(load, tmp_path):
     seen = run.load(tmp_path / "run").doctor()
     assert [(name, one.what) for name, one in seen.findings] == []
     assert "padding mask" in seen.seen and "more than frequencies" in seen.seen
-    assert "in no order by design" in seen.left_out["order of elements"]
+    assert "ignores the order of elements by design" in seen.left_out["order of elements"]
 
 
 def test_pages_answer_a_node_or_refuse_it_in_one_line(loaded):
@@ -281,7 +281,7 @@ def test_runs_are_compared_node_by_node(load, loaded, tmp_path, regardant):
     for folder in (loaded.folder, tmp_path / "gcn"):
         assert regardant("evaluate", folder).code == 0
     said = regardant("compare", loaded.folder, tmp_path / "gcn")
-    assert said.code == 0 and "accuracy from" in said.out and "self_attention.kind" in said.out
+    assert said.code == 0 and "accuracy minus" in said.out and "self_attention.kind" in said.out
     without = run.load(tmp_path / "gcn")
     assert without.inspect("p1").answer == without.predict(["p1"])[0].answer and not without.inspect("p1").pictures
     said = regardant("measure", tmp_path / "gcn")

@@ -255,7 +255,7 @@ def test_labels_without_a_training_word_are_told(load, files, tmp_path):
     (tmp_path / "more.conllu").write_text("1\tthe\t_\tX\t_\t_\t_\t_\t_\t_\n", encoding="utf-8")
     said = []
     run.train(load(*BRIEF, f"data.test={tmp_path / 'more.conllu'}"), tmp_path / "run", said.append)
-    assert "labels of no training word: X" in said
+    assert "labels without a training word: X" in said
     trained = run.load(tmp_path / "run").trained
     assert trained.labels == ["ADJ", "DET", "NOUN", "VERB", "X"] and trained.evaluate()["test"]["words"] == 1
 
@@ -359,7 +359,7 @@ def test_spans_of_other_labels_select_no_weights(load, tmp_path):
     [
         ("1\ta\t_\tDET\t_\t_\t_\t_\t_\t_\n2\tb\t_\tXX\t_\t_\t_\t_\t_\t_\n", "line 2: label 'XX' is none of the run's"),
         ("\n", "holds no text: give one with a label for each word"),
-        ("the cat\n", "line 1 has 1 columns between tabs"),
+        ("the cat\n", "line 1 has 1 tab-separated columns"),
     ],
 )
 def test_data_that_cannot_be_scored_is_one_line(regardant, tagger, tmp_path, text, told):

@@ -81,7 +81,7 @@ def test_a_damaged_choice_is_made_anew(own, text):
 
 def test_few_validation_sentences_choose_nothing(trained):
     found = trained(*SUBWORDS).translation.choose_engine()
-    assert str(found) == "engine torch (40 validation sentences are too few to compare others: 100 needed)"
+    assert str(found) == "engine torch (40 validation sentences are too few to compare engines: 100 needed)"
 
 
 def test_a_model_that_no_engine_computes_falls_back_to_torch(trained, tmp_path, monkeypatch):

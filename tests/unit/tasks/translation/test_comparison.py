@@ -139,7 +139,7 @@ def test_a_run_that_was_trained_on_since_it_was_evaluated_is_refused(first, seco
     os.utime(weights, (before, before))
     assert len(compare(first, second).runs) == 2
     os.utime(weights, (before + 20, before + 20))
-    with pytest.raises(RunError, match=f"{second} was trained on after test was evaluated: evaluate it anew"):
+    with pytest.raises(RunError, match=f"{second} was trained further after test was evaluated: evaluate it anew"):
         compare(first, second)
 
 
@@ -156,7 +156,7 @@ def test_runs_whose_sets_differ_are_named_with_the_file(first, second, tmp_path,
         compare(first, second, third)
     assert str(caught.value) == (
         f"test sets differ from those of {first} ({third} in evaluation/{file}): "
-        "compare runs that were evaluated on the same one"
+        "compare runs that were evaluated on the same set"
     )
 
 
@@ -248,9 +248,9 @@ def test_a_difference_has_its_sign_also_where_it_is_a_gain(first, second):
 
 
 def test_runs_that_were_translated_in_different_ways_are_told_apart(first, second):
-    assert not any("different ways" in line for line in summary(compare(first, second)))
+    assert not any("different settings" in line for line in summary(compare(first, second)))
     write(second, "test", beam_size=1)
-    (line,) = (line for line in summary(compare(first, second)) if "different ways" in line)
+    (line,) = (line for line in summary(compare(first, second)) if "different settings" in line)
     assert "first beam size 5, length penalty 1.0; second beam size 1, length penalty 1.0" in line
 
 

@@ -104,8 +104,8 @@ def test_by_default_gold_links_are_not_kept_for_training(job, tmp_path):
     [
         (("alignment_guidance.weight=0.1",), "alignment_guidance needs alignments of the training text: set data"),
         (("data.links=gold",), "data.links are for alignment_guidance: set alignment_guidance.weight=0.05 or leave"),
-        ((*GUIDED, "model.residual=reversible"), "alignment_guidance looks at weights that reversible residuals"),
-        ((*GUIDED, "model.activation_checkpointing=true"), "and activation_checkpointing forget: choose one"),
+        ((*GUIDED, "model.residual=reversible"), "alignment_guidance needs weights that reversible residuals"),
+        ((*GUIDED, "model.activation_checkpointing=true"), "and activation_checkpointing discard: choose one"),
         ((*GUIDED, "alignment_guidance.weight=0"), "alignment_guidance.weight"),
         ((*GUIDED, "alignment_guidance.layer=1"), "alignment_guidance.layer 1 .* has 1 layers of it: choose one"),
         ((*GUIDED, 'model={"kind": "one_to_one"}'), "alignment_guidance.layer -1 .* has none: leave it out"),

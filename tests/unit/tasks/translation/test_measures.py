@@ -96,11 +96,11 @@ def test_everything_is_measured_and_said(measured):
     text = "\n".join(measured.lines())
     for part in (
         "a: 4 pairs",
-        "Encoder self-attention: where each head looks",
+        "Encoder self-attention: where each head attends",
         "Cross-attention",
         "rollout",
         "Logit lens",
-        "explain",
+        "explanations",
     ):
         assert part in text
 

@@ -23,8 +23,8 @@ EQUIVARIANT = Claim(
     lecture="self-attention is permutation invariant",
     true={},
     verdict="wrong",
-    note="It is equivariant: its outputs are permuted like its inputs. It is invariant where keys and values alone are "
-    "permuted together, and after pooling.",
+    note="Self-attention is equivariant: its outputs are permuted like its inputs. It is invariant where keys and "
+    "values alone are permuted together, and after pooling.",
 ).shown_by(attention.shuffled)
 
 
@@ -68,7 +68,7 @@ WHOLE_SOFTMAX = Claim(
     lecture="divides by the sum over all entries",
     true={},
     verdict="wrong",
-    note="Right for one vector; of a matrix each row must be divided by its own sum. `array` and `dot` lack `np.`, the "
+    note="Right for one vector; in a matrix each row must be divided by its own sum. `array` and `dot` lack `np.`, the "
     "maximum is not subtracted, and no seed is set.",
 ).shown_by(attention.numpy_example, "sums of weights, all four words", "the same by the lecture's softmax")
 
@@ -183,7 +183,8 @@ MIXTURE = Claim(
     lecture={"sums": "1 1"},
     true={},
     verdict="wrong",
-    note="They sum to 1.5 and 2.25: divide by the sum or take a softmax. The formula also has a plus sign twice.",
+    note="The similarities sum to 1.5 and 2.25: divide by the sum or take a softmax. The formula also has a plus sign "
+    "twice.",
 ).shown_by(retrieval.similarities_as_weights, "sums", "library, softmax", "students, softmax")
 
 SOFTMAX = Claim(
@@ -193,7 +194,7 @@ SOFTMAX = Claim(
     lecture={"weights": "0.58 0.10 0.04 0.28"},
     true={},
     verdict="wrong",
-    note="Of 2.1, 0.3, -0.5 and 1.8.",
+    note="The softmax of 2.1, 0.3, -0.5 and 1.8.",
 ).shown_by(attention.softmax, "weights")
 
 MOSTLY_ANIMAL = Claim(
@@ -275,7 +276,7 @@ NORMALISER = Claim(
     lecture="φ(Q) (φ(K)ᵀ V)",
     true={},
     verdict="wrong",
-    note="Divide by φ(Q) (φ(K)ᵀ 1). The cost is n d r, r features.",
+    note="Divide by φ(Q) (φ(K)ᵀ 1). The cost is n d r for r features.",
 ).shown_by(attention.linear)
 
 DICTIONARY = Claim(

@@ -45,7 +45,7 @@ def attending(*, causal: bool = False) -> SelfAttention:
     lecture="pools the learned information of each position",
     true={"outputs that a change of the third position changes": "2"},
     verdict="wrong",
-    note="It pools nothing: each position is computed by itself. Positions count from 0.",
+    note="The network pools nothing: each position is computed by itself. Positions count from 0.",
 ).measured
 def each_position_alone() -> dict[str, list[int]]:
     layer = LinearFeedForward(D_MODEL, 32, 0.0)
@@ -59,8 +59,8 @@ DENSE_PARAMETERS = Claim(
     lecture={"parameters of a dense layer": "4194304"},
     true={},
     verdict="wrong",
-    note="L² d d_v, since every position has a matrix for every other one; O(L d d_v) is the lecture's. L = 128, "
-    "d = 512, d_v = 64.",
+    note="L² d d_v, since each pair of positions has a matrix; the lecture says O(L d d_v). L = 128, d = 512, "
+    "d_v = 64.",
 ).shown_by(counts.costs, "parameters of a dense layer")
 
 
@@ -95,8 +95,8 @@ def lengths() -> dict[str, Any]:
         "RBF kernel": "0.886 0.470 0.049 0.000",
     },
     verdict="wrong",
-    note="The paper counts from i = 0 and adds. Similarity of sinusoids falls slowly and not monotonously: they are no "
-    "truncated series of that kernel.",
+    note="The paper counts from i = 0 and adds. Similarity of sinusoids falls slowly and not monotonically: they are "
+    "no truncated series of that kernel.",
 ).measured
 def sinusoids_of_the_paper() -> dict[str, Any]:
     kernel = positions.rbf_kernel.found(ours)
@@ -116,7 +116,8 @@ def sinusoids_of_the_paper() -> dict[str, Any]:
     lecture="LSTM and GRU introduce ReLU activations",
     true={"largest state for inputs of a thousand, LSTM and GRU": "<1.000001"},
     verdict="wrong",
-    note="Gates are sigmoids and candidates tanh, so no state leaves -1 to 1, whatever is read. There is no ReLU.",
+    note="Gates are sigmoids and candidates tanh, so every state is between -1 and 1, whatever the input. There is "
+    "no ReLU.",
 ).measured
 def bounded_states() -> dict[str, Tensor]:
     x = 1000 * torch.randn(1, 50, 4)
@@ -185,7 +186,8 @@ def composition() -> dict[str, Tensor]:
         "the same in a decoder": "2 3 4",
     },
     verdict="wrong",
-    note="y_ijk. Pad one zero on each side, in a decoder two before. A 1-D kernel of 3 reads three positions.",
+    note="The index is y_ijk. Pad one zero on each side, in a decoder two on the left. A 1-D kernel of 3 reads three "
+    "positions.",
 ).measured
 def kernel_of_three() -> dict[str, Any]:
     around, before = (
@@ -266,19 +268,19 @@ PATHS = Claim(
     lecture="O(log_k n)",
     true={},
     verdict="partly",
-    note="With dilation. Plain convolutions need O(n / k) layers.",
+    note="Right with dilation. Plain convolutions need O(n / k) layers.",
 ).shown_by(cost.path_lengths, "convolutions of kernel 3, dilated", "convolutions of kernel 3, plain")
 
 
 @Claim(
     "E-45",
-    "What a decoder alone can do",
+    "What decoder-only models can do",
     COURSE,
     lecture="decoder-only models can do everything",
     true={"outputs that a change of the third of 6 changes": "2 3 4 5", "the same in an encoder": "0 1 2 3 4 5"},
     verdict="partly",
-    note="Prompted, and at a large scale (Brown et al. 2020, https://arxiv.org/abs/2005.14165). A token has no context "
-    "to its right.",
+    note="Large models can do much if prompted (Brown et al. 2020, https://arxiv.org/abs/2005.14165). A token has no "
+    "context to its right.",
 ).measured
 def left_context() -> dict[str, list[int]]:
     return {
@@ -316,8 +318,8 @@ def formula() -> dict[str, Tensor]:
     lecture="the GRU combines input and forget gate; the paper is of 2023",
     true={"blocks of weights, GRU and LSTM": "3 4", "parts of the state, GRU and LSTM": "1 2"},
     verdict="partly",
-    note="It also has a reset gate and no separate cell. “Attention is all you need” is of 2017; its seventh version "
-    "is of 2023.",
+    note="The GRU also has a reset gate and no separate cell. “Attention is all you need” is of 2017; its seventh "
+    "version is of 2023.",
 ).measured
 def gates() -> dict[str, list[int]]:
     gru, lstm = nn.GRU(4, 8, batch_first=True), nn.LSTM(4, 8, batch_first=True)
@@ -335,7 +337,7 @@ LEFT_OUT = Claim(
     lecture={"multiplications: scores, RNN, convolution, dense": "1048576 4194304 20971520 536870912"},
     true={},
     verdict="wrong",
-    note="Attention also projects and mixes values, and a recurrence multiplies its state by d_v².",
+    note="Attention also projects and mixes values, and a recurrence multiplies its state by a d_v × d_v matrix.",
 ).shown_by(
     counts.costs,
     "multiplications: scores, RNN, convolution, dense",

@@ -14,7 +14,7 @@ STATEMENTS = (
     ).cited("Bahdanau et al., https://arxiv.org/abs/1409.0473; Xu et al., https://arxiv.org/abs/1502.03044"),
     Claim(
         "E-14",
-        "The state that asks for a context",
+        "The decoder state used as the query",
         f"{COURSE}; {MISSAOUI}; {WANG}",
         lecture="s_{t-1}, s_t and h_t; some formulas without √d_k",
         true={},
@@ -41,7 +41,7 @@ STATEMENTS = (
         lecture="max_seq_len 512; dropout .3",
         true={},
         verdict="partly",
-        note="Sinusoids have no longest sequence. The big model's dropout is .3 for English-German and .1 for "
+        note="Sinusoids have no maximum length. The big model's dropout is .3 for English-German and .1 for "
         "English-French.",
     ).cited("Vaswani et al., https://arxiv.org/abs/1706.03762, sections 3.5, 5.4 and 6.1, table 3"),
     Claim(
@@ -51,7 +51,7 @@ STATEMENTS = (
         lecture="41.0 in one lecture, 41.8 in the other",
         true={},
         verdict="partly",
-        note="41.8, of the abstract and table 2. 41.0 is older text of section 6.1.",
+        note="The abstract and table 2 say 41.8. 41.0 is older text of section 6.1.",
     ).cited("Vaswani et al., https://arxiv.org/abs/1706.03762v7, abstract, table 2 and section 6.1"),
     Claim(
         "E-56",
@@ -60,6 +60,6 @@ STATEMENTS = (
         lecture="the roadmap lists 7 parts; headings are numbered 1, 2, 5, 3, 5, 6",
         true={},
         verdict="partly",
-        note="These pages have an order of their own.",
+        note="This project's pages have an order of their own.",
     ).cited("the lecture's roadmap and its headings"),
 )

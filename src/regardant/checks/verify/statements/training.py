@@ -15,19 +15,19 @@ SHIFTED = Claim(
     lecture={"tokens read and said": "4 5"},
     true={},
     verdict="wrong",
-    note="Five of each: target[:, :-1] is read and target[:, 1:] said. `target[:-1]` leaves out a sentence of the "
-    "batch. Gradients must be zeroed before each backward pass.",
+    note="Five of each: the inputs are target[:, :-1], the targets target[:, 1:]. `target[:-1]` leaves out a sentence "
+    "of the batch. Gradients must be zeroed before each backward pass.",
 ).shown_by(shapes.teacher_forcing)
 
 POWER_LAW = Claim(
     "E-36",
-    "Who follows a power law",
+    "Architectures that follow a power law",
     COURSE,
     lecture="log(loss) = -α log(N) + C holds for Transformers, not for CNNs and RNNs",
     true={},
     verdict="wrong",
     note="Other architectures have followed power laws over ranges (Hestness et al. 2017, "
-    "https://arxiv.org/abs/1712.00409: LSTMs and CNNs). A floor of the loss bends the line. Measure: "
+    "https://arxiv.org/abs/1712.00409: LSTMs and CNNs). A floor of the loss bends the line. Measure it with "
     "`regardant scale`.",
 ).shown_by(cost.power_law, "slope", "slope with a floor of 1.69 beneath")
 
@@ -44,8 +44,8 @@ POWER_LAW = Claim(
         "in bfloat16, above": ">1e-9",
     },
     verdict="wrong",
-    note="It saves memory and time, and float16 can cause spikes: it overflows at 65,504 and loses small gradients. "
-    "Use bfloat16 or float32, a lower rate, clipping, a larger batch.",
+    note="Mixed precision saves memory and time, and float16 can cause spikes: it overflows at 65,504 and loses small "
+    "gradients. Use bfloat16 or float32, a lower rate, clipping, a larger batch.",
 ).measured
 def narrow_numbers() -> dict[str, Any]:
     large, small = torch.tensor(70_000.0), torch.tensor(1e-8)
@@ -94,7 +94,7 @@ VARIANCE = Claim(
     lecture="q · k ~ N(0, d_k); E and Var are lost from the formulas",
     true={},
     verdict="partly",
-    note="Mean 0 and variance d_k are exact, of independent numbers with mean 0 and variance 1. The Normal shape is "
+    note="Mean 0 and variance d_k are exact for independent numbers with mean 0 and variance 1. The Normal shape is "
     "approximate and needs a large d_k.",
 ).shown_by(scaling.variance)
 
@@ -105,7 +105,7 @@ BASE_MODEL = Claim(
     lecture="the base model beats recurrent models",
     true={},
     verdict="partly",
-    note="In English-German, 27.3 to 24.6. In English-French it is 38.1 to 39.92 of an ensemble "
+    note="True in English-German, 27.3 against 24.6 of GNMT + RL, but not in English-French, 38.1 against 39.92 "
     "(https://arxiv.org/abs/1706.03762, table 2).",
 ).shown_by(cost.published, "base model less RNNs: En-De, En-Fr")
 
@@ -151,7 +151,7 @@ THOUSANDS = Claim(
     },
     verdict="partly",
     note="One copy, one sequence, forward alone. With explicit weights training keeps the weights for the backward "
-    "pass, and more where dropout falls on them. Measured at 256 tokens, whose memory is a sixteenth.",
+    "pass, and more if dropout is applied to them. Measured at 256 tokens, which take a sixteenth of the memory.",
 ).measured
 def kept_for_backward() -> dict[str, int]:
     heads, length = 8, 256

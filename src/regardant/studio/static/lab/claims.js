@@ -59,7 +59,7 @@ function figures(claim, found) {
   const rows = names.map((name) => {
     const truth = claim.true[name];
     const measured = truth === undefined ? "" : found[name];
-    const ok = truth === undefined ? "" : agrees(truth, measured) ? "we agree with the truth" : "we DIFFER from the truth";
+    const ok = truth === undefined ? "" : agrees(truth, measured) ? "agrees with the true value" : "DIFFERS from the true value";
     return [
       name || "value",
       asLines(claim.lecture[name] ?? ""),
@@ -68,7 +68,7 @@ function figures(claim, found) {
       ok,
     ];
   });
-  return dataTable(claim.title, ["", "the lecture says", "the truth", "this page computes", ""], rows, "wrapped");
+  return dataTable(claim.title, ["", "the lecture says", "true value", "this page computes", ""], rows, "wrapped");
 }
 
 const asLines = (text) => text.replaceAll("; ", "\n");

@@ -5,7 +5,7 @@
 export const KINDS = {
   full: {
     name: "full attention",
-    note: "every query meets every key",
+    note: "every query attends to every key",
     projections: ({ n, d }) => 4 * n * d * d,
     mix: ({ n, d }) => 2 * n * n * d,
     numbers: ({ n, heads }) => heads * n * n,
@@ -13,7 +13,7 @@ export const KINDS = {
   },
   window: {
     name: "window",
-    note: "each query meets so many keys to each side",
+    note: "each query attends to a fixed number of keys on each side",
     projections: ({ n, d }) => 4 * n * d * d,
     mix: ({ n, d, window }) => 2 * n * Math.min(n, 2 * window + 1) * d,
     numbers: ({ n, heads, window }) => heads * n * Math.min(n, 2 * window + 1),
@@ -29,7 +29,7 @@ export const KINDS = {
   },
   lowrank: {
     name: "low rank",
-    note: "keys and values are projected to so many places, as in Linformer",
+    note: "keys and values are projected to a fixed number of positions, as in Linformer",
     projections: ({ n, d }) => 4 * n * d * d,
     mix: ({ n, d, rank }) => 4 * n * Math.min(n, rank) * d,
     numbers: ({ n, heads, rank }) => heads * n * Math.min(n, rank),

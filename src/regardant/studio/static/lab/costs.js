@@ -74,12 +74,12 @@ function modelTable(state) {
     ["parameters", grouped(parameters)],
     ["bytes of parameters", bytesOf(parameters * of.bytes)],
     ["weights of one attention, one sequence", bytesOf(weightBytes(of))],
-    ["of all attentions of all layers", bytesOf(ATTENTIONS[of.family] * of.layers * weightBytes(of))],
-    ["keys and values kept while decoding", bytesOf(cacheBytes(of))],
+    ["weights of all attentions of all layers", bytesOf(ATTENTIONS[of.family] * of.layers * weightBytes(of))],
+    ["cached keys and values while decoding", bytesOf(cacheBytes(of))],
     ["FLOPs of one pass over n tokens, 2 · parameters · n", forwardFlops(parameters, of.n).toExponential(3)],
-    ["attention beside it, 4 · n² · d each", attentionFlops(of).toExponential(3)],
+    ["FLOPs of attention in addition, 4 · n² · d each", attentionFlops(of).toExponential(3)],
     ["FLOPs of training, 6 · parameters · tokens", training.toExponential(3)],
-    ["days of one such device", days >= 1 ? grouped(days) : days.toPrecision(2)],
+    ["days of training on one such device", days >= 1 ? grouped(days) : days.toPrecision(2)],
   ];
   return dataTable(`The model: ${of.preset}`, ["", "value"], rows);
 }
@@ -95,7 +95,7 @@ function kindTable(state) {
   ]);
   return dataTable(
     `FLOPs of one layer, ${grouped(of.n)} tokens`,
-    ["", "", ...Object.keys(PARTS), "numbers kept", "layers or steps between two ends"],
+    ["", "", ...Object.keys(PARTS), "numbers kept", "path between both ends, in layers or steps"],
     rows,
     "wrapped",
   );
@@ -105,8 +105,8 @@ function crossings(state) {
   const of = settingsOf(state);
   const meet = (n) => `${grouped(n)} (${Number((n / of.d).toFixed(2))} d)`;
   const own = [
-    ["attention's mixing costs what the feed-forward network does", meet(of.d_ff)], // 2 n² d = 2 n d d_ff
-    ["attention's mixing costs what all the rest does", meet(2 * of.d + of.d_ff)], // 2 n² d = 4 n d² + 2 n d d_ff
+    ["attention's mixing costs as much as the feed-forward network", meet(of.d_ff)], // 2 n² d = 2 n d d_ff
+    ["attention's mixing costs as much as the rest of the layer", meet(2 * of.d + of.d_ff)], // 2 n² d = 4 n d² + 2 n d d_ff
   ];
   const others = Object.keys(KINDS)
     .filter((kind) => kind !== "full")
@@ -117,7 +117,7 @@ function crossings(state) {
         at === null ? "at no length" : at === 1 ? "at every length" : `from ${grouped(at)} on`,
       ];
     });
-  return dataTable("Where lines cross, in tokens", ["", "n"], [...own, ...others], "wrapped");
+  return dataTable("Crossovers, in tokens", ["", "n"], [...own, ...others], "wrapped");
 }
 
 // Predicted seconds of a kind are scaled to its longest measured point, so only the shape of the curve is tested.
@@ -186,8 +186,8 @@ function describe({ what, d, d_ff }, points) {
   if (what === "time here" && !points.length) return "Nothing is measured yet: press Measure here.";
   if (what === "time here") {
     return (
-      "Lines have the slope that the closed forms predict and go through the longest point of their kind. Where points " +
-      "leave their line, something else than computing takes the time, as calls do for short inputs."
+      "Lines have the slope that the closed forms predict and pass through the point of the longest input. Where points " +
+      "leave their line, something other than arithmetic takes the time, such as call overhead for short inputs."
     );
   }
   return (
@@ -296,7 +296,7 @@ function open(state, remember) {
 
 export const bench = {
   about:
-    "What a layer costs by the length of its input, where one kind becomes dearer than another, and what whole models take, up to GPT-3.",
+    "The cost of a layer by input length, the length from which one kind costs more than another, and the cost of whole models up to GPT-3.",
   claims: ["N-30", "N-31", "N-32", "N-33", "N-34", "N-35", "N-36", "N-37", "N-38", "N-40", "N-41", "N-52"],
   fields,
   open,

@@ -62,7 +62,7 @@ function open(state, remember) {
     "div",
     {},
     group("Query", word, examples),
-    group("Dictionary", textField("key: value, one a line", state.entries, 6, set("entries"))),
+    group("Dictionary", textField("key: value, one per line", state.entries, 6, set("entries"))),
     group("Similarity", choice("Similarity", Object.keys(SIMILARITIES), state.alike, set("alike"))),
     slider("temperature", state.wordTemperature, fields.wordTemperature, set("wordTemperature")).element,
   );

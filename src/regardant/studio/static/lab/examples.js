@@ -49,13 +49,13 @@ function sixWords(state, set) {
     ]);
     numbers.replaceChildren(dataTable(label, ["", ...names, "sum"], rows));
   }
-  const mask = toggle("causal mask: scores of later words are hidden before the softmax", state.masked, (masked) => {
+  const mask = toggle("causal mask: scores of later words are masked before the softmax", state.masked, (masked) => {
     set({ masked });
     draw();
   });
   draw();
   return [
-    [group("Mask", mask), note("Zeroed and not normalised, rows would sum to less than one.")],
+    [group("Mask", mask), note("If weights were zeroed after the softmax and not normalised, rows would sum to less than one.")],
     [picture.element, numbers],
   ];
 }
@@ -108,7 +108,7 @@ function numpyWords(state, set) {
   return [
     [
       group("NumPy's random numbers", seed.element),
-      note("Word 3 is word 1 plus word 2: so are its query, its key, its value and its scores."),
+      note("Word 3 is the sum of words 1 and 2: so are its query, its key, its value and its scores."),
     ],
     [numbers, picture.element],
   ];

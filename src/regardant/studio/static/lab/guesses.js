@@ -31,13 +31,13 @@ const GUESSES = {
     ask: "Two sinusoidal codes are five positions apart. Does their similarity depend on where in the text they stand?",
     options: ["Yes, it fades towards the end", "No, on their distance alone", "It depends on the words"],
     right: 1,
-    because: "A shift turns every pair of sine and cosine by the same angle, wherever it begins.",
+    because: "A shift rotates each pair of sine and cosine by an angle that does not depend on where the shift begins.",
   },
   rates: {
     ask: "When is the learning rate of the Transformer's schedule highest?",
     options: ["At the first update", "At the end of the warm-up", "At the last update"],
     right: 1,
-    because: "It rises while gradients are large and Adam's averages are empty, and falls with the root of the updates afterwards.",
+    because: "It rises while gradients are large and Adam's averages are empty, and falls with the inverse square root of the updates afterwards.",
   },
   costs: {
     ask: "A text becomes twice as long. What do the scores of full attention cost?",
@@ -49,7 +49,7 @@ const GUESSES = {
     ask: "Four keys have the same score, whatever it is. What weights does softmax give them?",
     options: ["1 each", "A quarter each", "It depends on the score"],
     right: 1,
-    because: "Softmax sees differences of scores alone, and its weights sum to 1.",
+    because: "Softmax depends only on differences of scores, and its weights sum to 1.",
   },
 };
 

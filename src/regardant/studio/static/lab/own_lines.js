@@ -12,7 +12,7 @@ The old library: books about neural networks and their history
 Restaurant guide: the best restaurants of the town
 How attention mixes values by how well keys match a query
 A cat sat on the mat and looked at the river bank`;
-const BY = { words: "words, TF-IDF", letters: "letters, forgives slips" };
+const BY = { words: "words, TF-IDF", letters: "letters, tolerates misspellings" };
 const MOST_SHOWN = 12;
 const PATIENCE = 300; // milliseconds after the last key press before the request is sent
 
@@ -40,8 +40,8 @@ function open(state, remember) {
       .slice(0, MOST_SHOWN);
     const found = similarities.some((similarity) => similarity > 0);
     answer.textContent = found
-      ? `A hard search returns “${lines[order[0]]}”. Attention spreads as if over ${Math.exp(entropy(weights)).toFixed(2)} of ${lines.length} lines.`
-      : "No line has anything in common with the query, so all are alike: try letters.";
+      ? `A hard search returns “${lines[order[0]]}”. Attention spreads as widely as equal weights on ${Math.exp(entropy(weights)).toFixed(2)} of ${lines.length} lines.`
+      : "No line has anything in common with the query, so all weights are equal: try letters.";
     const rows = order.map((i) => [lines[i], similarities[i], weights[i]]);
     const label = "Your lines: similarity and weight";
     picture.show(label, barChart({ label, rows, series: ["similarity", "weight"], most: 1 }), () =>
@@ -85,8 +85,8 @@ function open(state, remember) {
   const controls = html(
     "div",
     {},
-    group("Query", textField("what is looked for", state.wanted, 1, later("wanted")), kind),
-    group("Lines, keys and values at once", textField("one a line", state.lines, 10, later("lines"))),
+    group("Query", textField("text to look for", state.wanted, 1, later("wanted")), kind),
+    group("Lines (each is both key and value)", textField("one per line", state.lines, 10, later("lines"))),
     group(
       "From similarities to weights",
       slider("temperature", state.lineTemperature, fields.lineTemperature, atOnce("lineTemperature")).element,

@@ -38,14 +38,14 @@ function heatMapView({ d, length }) {
   const columns = evenly(d, SOME);
   return {
     label,
-    drawing: signedMap({ label, matrix, xName: "number of the code", yName: "position" }),
+    drawing: signedMap({ label, matrix, xName: "component of the code", yName: "position" }),
     table: () =>
       dataTable(
         label,
         ["position", ...columns.map(String)],
         evenly(length, SOME).map((p) => [String(p), ...columns.map((i) => matrix[p][i].toFixed(6))]),
       ),
-    answer: `Blue is above zero, amber below. Columns come in pairs, a sine and a cosine of one wave: the first turns every 2π positions, the last every ${wavelength(frequencies(d).at(-1)).toFixed(2)}. A code is added to the embedding of its token.`,
+    answer: `Blue is above zero, amber below. Columns come in pairs, a sine and a cosine of one wave. The first wavelength is 2π positions, the last ${wavelength(frequencies(d).at(-1)).toFixed(2)}. A code is added to the embedding of its token.`,
   };
 }
 
@@ -82,7 +82,7 @@ function turnView({ d, p, k }) {
     from: [from[2 * i], from[2 * i + 1]],
     to: [to[2 * i], to[2 * i + 1]],
   }));
-  const label = `PE(${p}) in blue, PE(${p + k}) in amber: each pair has turned by its own angle`;
+  const label = `PE(${p}) in blue, PE(${p + k}) in amber: each pair is rotated by its own angle`;
   const cell = (number) => number.toFixed(6);
   return {
     label,
@@ -132,7 +132,7 @@ function similarityView({ d, length }) {
           rbf(offset, rate).toFixed(3),
         ]),
       ),
-    answer: `The same wherever the two stand. The RBF kernel exp(-λ offset²) with λ = ${rate.toFixed(4)} agrees at offset 1 and then falls at once; the sinusoids fall slowly${rise === undefined ? "" : `, and first rise again after offset ${rise}`}. They are no truncated series of that kernel.`,
+    answer: `Similarity depends on the offset alone. The RBF kernel exp(-λ offset²) with λ = ${rate.toFixed(4)} agrees at offset 1 and then falls at once; the sinusoids fall slowly${rise === undefined ? "" : `, and first rise again after offset ${rise}`}. They are not a truncated series of that kernel.`,
   };
 }
 
@@ -154,7 +154,7 @@ function extrapolationView({ d, trained, head }) {
     { name: "ALiBi", points: distances.map((distance) => [distance, Math.exp(-slope * distance)]) },
   ];
   const unturned = (omega) => omega * trained < 2 * Math.PI;
-  const label = `What a distance is worth, trained on ${trained} positions`;
+  const label = `Effect of distance, trained on ${trained} positions`;
   const some = [0, 1, 10, trained - 1, trained, longest].filter((distance, i, all) => all.indexOf(distance) === i);
   const at = {
     learned: (distance) => (distance < trained ? "whatever was learned" : "refused: no vector"),
@@ -167,9 +167,9 @@ function extrapolationView({ d, trained, head }) {
     drawing: lineChart({
       label,
       x: { name: "distance" },
-      y: { name: "worth, of that at no distance" },
+      y: { name: "effect, relative to distance 0" },
       series,
-      marks: [[trained, "trained so far"]],
+      marks: [[trained, "training length"]],
     }),
     table: () =>
       dataTable(
@@ -177,7 +177,7 @@ function extrapolationView({ d, trained, head }) {
         ["distance", ...Object.keys(at)],
         some.map((distance) => [String(distance), ...Object.values(at).map((of) => of(distance))]),
       ),
-    answer: `Learned positions end with their table: past it a model refuses. Sinusoids and rotary turns are defined everywhere, but ${omegas.filter(unturned).length} of ${omegas.length} sinusoids and ${frequencies(64).filter(unturned).length} of 32 rotary pairs have not turned once in ${trained} positions: past them a model meets angles it never saw. ALiBi's factor exp(-${short(slope)} · distance) of head ${head} only goes on falling.`,
+    answer: `Learned positions end with their table: the model refuses longer inputs. Sinusoids and rotary angles are defined everywhere, but ${omegas.filter(unturned).length} of ${omegas.length} sinusoids and ${frequencies(64).filter(unturned).length} of 32 rotary pairs have not completed a turn in ${trained} positions: longer inputs have angles that training never had. ALiBi's factor exp(-${short(slope)} · distance) of head ${head} keeps falling.`,
   };
 }
 
@@ -235,7 +235,7 @@ function open(state, remember) {
 
 export const bench = {
   about:
-    "Attention knows no order: a code of the position is added to each token, or turns its queries and keys, or lowers scores by distance.",
+    "Attention knows no order: a code of the position is added to each token, or rotates its queries and keys, or lowers scores by distance.",
   claims: ["N-23", "N-24", "N-25", "N-26", "N-27"],
   fields,
   open,

@@ -61,7 +61,7 @@ function open(state, remember) {
     numbers.replaceChildren(
       dataTable(
         `Learning rate of update ${state.at.toLocaleString("en")}`,
-        ["schedule", "rate", "highest", "of update"],
+        ["schedule", "rate", "highest rate", "at update"],
         kinds.map((kind) => highest(kind, updates)),
       ),
     );
@@ -89,9 +89,9 @@ function open(state, remember) {
     "div",
     {},
     group("Schedule", choice("Schedule", fields.shown.options, state.shown, set("shown"))),
-    group("Warm-up and length", make("warmup", "warm-up"), make("updates"), make("at", "read at")),
+    group("Warm-up and length", make("warmup", "warm-up"), make("updates"), make("at", "update to show")),
     group("Noam", make("d_model"), make("factor")),
-    group("The others", make("peak", "peak"), make("left", "left at the end")),
+    group("Other schedules", make("peak", "peak"), make("left", "share of the peak at the end")),
     toggle("logarithmic axes", state.logarithmic, set("logarithmic")),
     note("The same schedules as training.schedule.kind of a recipe; cosine and linear end with the budget."),
   );
@@ -101,7 +101,7 @@ function open(state, remember) {
 
 export const bench = {
   about:
-    "Early gradients are large and Adam's averages are still empty: the rate rises first. Then it falls, by the root of the updates or to an end.",
+    "Early gradients are large and Adam's averages are still empty: the rate rises first. Then it falls, with the inverse square root of the updates or to a final value.",
   claims: ["N-39"],
   fields,
   open,

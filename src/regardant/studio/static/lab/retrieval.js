@@ -31,7 +31,7 @@ function open(state, remember) {
 
 export const bench = {
   about:
-    "A query says what is looked for, a key what can be matched, a value what is returned. A hard lookup returns the value of the best key; attention returns a mixture of all values, each by how well its key matches.",
+    "A query says what is looked for, a key what can be matched, a value what is returned. A hard lookup returns the value of the best key; attention returns a mixture of all values, each weighted by how well its key matches.",
   claims: ["N-10", "N-11", "N-16", "N-18"],
   fields: { view: field.oneOf(Object.keys(VIEWS)), ...ofViews },
   open,

@@ -118,7 +118,7 @@ function open(state, remember) {
 
 export const bench = {
   about:
-    "The product of two random vectors of d_k numbers has the variance d_k. A softmax of such scores puts nearly all weight on one key, and what is saturated hardly answers to its scores any more: gradients vanish. Divided by √d_k the variance is 1, whatever d_k is.",
+    "The product of two random vectors of d_k numbers has the variance d_k. A softmax of such scores puts nearly all weight on one key, and a saturated softmax hardly responds to its scores: gradients vanish. Divided by √d_k the variance is 1, whatever d_k is.",
   claims: ["N-19", "N-20"],
   fields,
   open,

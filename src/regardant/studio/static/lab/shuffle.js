@@ -11,11 +11,11 @@ const MOST = 8;
 const MOVED = ["keys with values", "values alone", "keys alone", "words of self-attention"];
 const EXPLAINED = {
   [MOVED[0]]:
-    "A sum has no order: each value still comes with its key, so every output stays. The columns of the weights move.",
-  [MOVED[1]]: "Each weight now takes another's value: the weights stay, the outputs do not.",
-  [MOVED[2]]: "Each value is now found by another's key: weights and outputs change.",
+    "A sum has no order: each value still comes with its key, so every output stays the same. The columns of the weights move.",
+  [MOVED[1]]: "Each weight now applies to another value: the weights stay the same, the outputs change.",
+  [MOVED[2]]: "Each value now has another key: weights and outputs change.",
   [MOVED[3]]:
-    "Queries, keys and values come of the same words: the outputs move as the words do. Self-attention is equivariant, not invariant.",
+    "Queries, keys and values come from the same words: the outputs move with the words. Self-attention is equivariant, not invariant.",
 };
 const SAME = 1e-12;
 
@@ -142,14 +142,14 @@ function describe(state, { before, after, itself }, order) {
   const same = largestDifference(after.outputs, before.outputs);
   const moved = itself ? largestDifference(after.outputs, permuted(before.outputs, order)) : null;
   const size = (number) =>
-    number === 0 ? "nothing" : number < SAME ? `nothing but rounding (${number.toExponential(0)})` : number.toFixed(4);
-  const shifted = moved === null ? "" : ` Less the outputs moved likewise: ${size(moved)}.`;
-  return [`Outputs after less outputs before, at most: ${size(same)}.${shifted} ${EXPLAINED[state.moved]}`];
+    number === 0 ? "none" : number < SAME ? `none but rounding (${number.toExponential(0)})` : number.toFixed(4);
+  const shifted = moved === null ? "" : ` With the outputs before moved likewise: ${size(moved)}.`;
+  return [`Largest difference between outputs before and after: ${size(same)}.${shifted} ${EXPLAINED[state.moved]}`];
 }
 
 export const bench = {
   about:
-    "What does an order mean to attention? Shuffle keys and values together, or one of them alone, and see which outputs move.",
+    "Does order matter to attention? Shuffle keys and values together, or one of them alone, and see which outputs move.",
   claims: ["N-21"],
   fields,
   open,

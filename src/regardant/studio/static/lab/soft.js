@@ -28,11 +28,11 @@ export function softRetrieval(label) {
       "key: what is matched",
       "value: what is returned",
       "similarity",
-      "over their sum",
+      "divided by their sum",
       "hard",
       "attention",
     ];
-    const caption = `Similarities sum to ${total.toFixed(2)}${Math.abs(total - 1) < 1e-9 ? "" : ": they are no weights"}; attention's weights sum to 1.`;
+    const caption = `Similarities sum to ${total.toFixed(2)}${Math.abs(total - 1) < 1e-9 ? "" : ": they are not weights"}; attention's weights sum to 1.`;
     numbers.replaceChildren(dataTable(caption, head, rows, "wrapped"));
     const bars = items.map(({ name }, i) => [name, similarities[i], weights[i]]);
     picture.show(label, barChart({ label, rows: bars, series: ["similarity", "weight"], most: 1 }), () =>
@@ -46,5 +46,5 @@ export function softRetrieval(label) {
 
 function describe(items, weights, best) {
   const spread = Math.exp(entropy(weights));
-  return `A hard lookup returns ${items[best].name} alone. Attention returns ${(100 * weights[best]).toFixed(1)}% of it and some of all others, as if spread over ${spread.toFixed(2)} of ${items.length}.`;
+  return `A hard lookup returns ${items[best].name} alone. Attention returns ${(100 * weights[best]).toFixed(1)}% of it and some of all others, as widely spread as equal weights on ${spread.toFixed(2)} of ${items.length}.`;
 }

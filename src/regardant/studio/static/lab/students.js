@@ -31,7 +31,7 @@ function sqlPart(state, remember) {
     try {
       const { columns, rows } = await ask("/api/lab/sql", { body: { sql: state.sql } });
       const cells = rows.map((row) => row.map((value) => (value === null ? "NULL" : String(value))));
-      result.replaceChildren(dataTable(`SQL returns ${rows.length} of the rows, whole`, columns, cells));
+      result.replaceChildren(dataTable(`Complete rows that SQL returns: ${rows.length}`, columns, cells));
     } catch (error) {
       result.replaceChildren(html("p", { class: "alarm" }, error.message));
     }

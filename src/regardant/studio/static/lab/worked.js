@@ -129,9 +129,9 @@ function describe(state, { weights, output }) {
   const how =
     divisor === 0 ? "At temperature 0 this is a hard lookup" : `Scores are divided by ${Number(divisor.toFixed(4))}`;
   const kept = weights.filter((weight) => weight > 0).length;
-  const ties = kept > state.top ? `, and ${kept} keys are kept of which some tie` : "";
+  const ties = kept > state.top ? `, and ${kept} keys are kept because of ties` : "";
   const order = bySize(output).split(" ").join(", ");
-  return `${how}${ties}. “${WORDS[bestOf(weights)]}” gets most attention. In the output the features by size are: ${order}. They sum to ${sum(output).toFixed(3)}: they are no percentages.`;
+  return `${how}${ties}. “${WORDS[bestOf(weights)]}” gets the most attention. In the output the features by size are: ${order}. They sum to ${sum(output).toFixed(3)}: they are not percentages.`;
 }
 
 // The printed numbers of a preset, by the name of the figure.
@@ -160,7 +160,7 @@ function table(state, found, known) {
     ...columns.map(([, numbers, digits]) => (digits === undefined ? numbers[i] : numbers[i].toFixed(digits))),
   ]);
   const total = columns.map(([name, numbers]) => (name === "exp" || name === "weight" ? sum(numbers).toFixed(6) : ""));
-  const caption = `From the query to weights. Their entropy is ${entropy(found.weights).toFixed(6)}; of six alike ${Math.log(6).toFixed(6)}.`;
+  const caption = `From the query to the weights. Entropy of the weights: ${entropy(found.weights).toFixed(6)}; of six equal weights: ${Math.log(6).toFixed(6)}.`;
   return dataTable(caption, ["word", ...columns.map(([name]) => name)], [...rows, ["sum", ...total]]);
 }
 
@@ -201,11 +201,11 @@ function drawTemperatures(plate, state) {
     points: at.map((divisor, j) => [divisor, outputs[j][i]]),
     dash: i % 3,
   }));
-  const label = "Output by what scores are divided by";
+  const label = "Output by the divisor of the scores";
   const marks = [[divisorOf(state), "now"]];
   const drawing = lineChart({
     label,
-    x: { name: "scores are divided by", log: true },
+    x: { name: "divisor of the scores", log: true },
     y: { name: "output" },
     series,
     marks,
@@ -214,7 +214,7 @@ function drawTemperatures(plate, state) {
   plate.show(label, drawing, () =>
     dataTable(
       label,
-      ["divided by", ...FEATURES],
+      ["divisor", ...FEATURES],
       some.map((i) => [at[i].toFixed(3), ...outputs[i].map((number) => number.toFixed(4))]),
     ),
   );
@@ -222,7 +222,7 @@ function drawTemperatures(plate, state) {
 
 export const bench = {
   about:
-    "A decoder is about to write “chat” and looks at “the cat sat on the mat”. Four numbers a word: animal, action, object, definiteness. Change the query, a key, a value, or how scores become weights, and follow every number.",
+    "A decoder is about to write “chat” and looks at “the cat sat on the mat”. Each word has four numbers: animal, action, object, definiteness. Change the query, a key, a value, or how scores become weights, and follow every number.",
   claims: ["N-01", "N-02", "N-03", "N-04", "N-05", "N-06", "N-09"],
   fields,
   open,

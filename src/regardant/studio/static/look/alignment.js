@@ -7,7 +7,7 @@ export function alignmentView(alignment, title, height) {
   const { source, target } = alignment;
   const linked = new Set(alignment.links.map(String));
   const matrix = target.map((_, t) => Float32Array.from(source, (_, s) => (linked.has(`${s},${t}`) ? 1 : 0)));
-  const readout = html("p", { class: "quiet", "aria-live": "polite" }, "Choose a word of the answer to see where it comes from.");
+  const readout = html("p", { class: "quiet", "aria-live": "polite" }, "Choose a word of the answer to see its source words.");
   const picture = crossing({ source, target, matrix }, `Alignment: ${title}`, { moving: true, height, chosen: say });
 
   function say(row) {
@@ -26,13 +26,13 @@ export function alignmentView(alignment, title, height) {
     return button;
   });
   const head = alignment.head === -1 ? "mean of its heads" : `head ${alignment.head + 1}`;
-  const where = `Layer ${alignment.layer + 1}, ${head}${alignment.shift ? ", one step later" : ""}`;
+  const where = `Layer ${alignment.layer + 1}, ${head}${alignment.shift ? ", shifted by one step" : ""}`;
   const why = alignment.chosen
     ? " (lowest alignment error on validation data)."
     : " (each word's largest weight). Evaluate the run to choose the head by known alignments.";
   const row = html(
     "p",
-    { class: "sentence", dir: "auto", role: "group", "aria-label": "Words to look from" },
+    { class: "sentence", dir: "auto", role: "group", "aria-label": "Words of the answer" },
     ...words.flatMap((word) => [word, " "]),
   );
   return [picture.element, row, readout, html("p", { class: "note" }, where + why)];

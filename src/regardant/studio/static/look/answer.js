@@ -26,7 +26,7 @@ export function answerOf(found, before) {
 function unseen(words) {
   const named = words.map((word) => `“${word}”`).join(", ");
   const [are, these] = words.length === 1 ? ["is", "this word"] : ["are", "these words"];
-  return html("p", { class: "unseen", role: "note" }, `${named} ${are} not in the training text: the model has never seen ${these}, and its answer may still sound sure.`);
+  return html("p", { class: "unseen", role: "note" }, `${named} ${are} not in the training text: the model has never seen ${these}, and its answer may still look confident.`);
 }
 
 function line(number, text) {

@@ -100,11 +100,11 @@ function describe(tree, path) {
   const last = tree.candidates[path.at(-1)];
   const text = path.map((number) => tree.candidates[number].token).join(" ");
   const numbers = `log-probability ${last.logProbability.toFixed(3)}, divided by ${last.step}^${tree.length_penalty}: score ${last.score.toFixed(3)}`;
-  const fate = { kept: "went on", ended: "ended here", dropped: "fell out of the beam" }[last.fate];
+  const fate = { kept: "kept", ended: "finished here", dropped: "dropped from the beam" }[last.fate];
   return [html("p", {}, html("b", { dir: "auto" }, text)), html("p", { class: "quiet" }, `${numbers}; ${fate}`)];
 }
 
 function invitation(tree) {
-  const what = `Each column has the ${2 * tree.beam_size} likeliest continuations of ${tree.beam_size} beams. Choose one to see how it began.`;
+  const what = `Each column has the ${2 * tree.beam_size} likeliest continuations of ${tree.beam_size} beams. Choose one to see its prefix.`;
   return html("p", { class: "quiet" }, what);
 }

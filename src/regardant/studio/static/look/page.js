@@ -107,7 +107,7 @@ function showSwitches() {
     state.off = "";
     look();
   });
-  const count = chosen.size ? `${chosen.size} of the heads` : "none";
+  const count = chosen.size ? `${chosen.size}` : "none";
   switches.hidden = !groups.length;
   switches.replaceChildren(html("p", { class: "quiet" }, `Heads switched off: ${count}`), ...groups, ...(chosen.size ? [on] : []));
 }
@@ -199,7 +199,7 @@ async function showBeam(panel) {
       () => drawing,
       () => "beam search",
     );
-    const title = html("h3", {}, `${tree.beam_size} ${tree.beam_size === 1 ? "beam" : "beams"}: a column for each step, the likeliest above`);
+    const title = html("h3", {}, `${tree.beam_size} ${tree.beam_size === 1 ? "beam" : "beams"}: one column per step, the likeliest at the top`);
     stage.replaceChildren(html("div", { class: "bar" }, title, save), readout, figure);
   } catch (error) {
     complain(error.message);
@@ -261,7 +261,7 @@ try {
     shown.append(tabs.element);
     main.append(html("h1", { class: "small" }, "Look inside"), form, html("div", { class: "tries" }, item.examples, words.element, options), shown);
     await open(state.run);
-    if (gone) complain(`There is no trained run “${gone}” here. This is ${state.run}; choose another one below.`);
+    if (gone) complain(`There is no trained run “${gone}” here. This page shows ${state.run}; choose another one below.`);
   }
 } catch (error) {
   complain(error.message);

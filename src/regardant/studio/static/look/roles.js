@@ -4,7 +4,7 @@ import { sceneOf } from "../pictures/weights.js";
 
 const MOST_OF_IT = 0.5; // least share of the weight of a pattern
 const EVEN = 0.93; // entropy, relative to the largest possible, of an even spread
-const OFFSETS = { "-1": "the $ before", 1: "the $ after", 0: "itself", "-2": "two $s back", 2: "two $s ahead" };
+const OFFSETS = { "-1": "the $ before", 1: "the $ after", 0: "itself", "-2": "the second $ before", 2: "the second $ after" };
 
 // The role of every head of a kind: [{ layer, head, says, strength, telling }], in the order of layers and heads.
 export async function rolesOf(kind) {
@@ -41,7 +41,7 @@ export function roleOf({ source, target, matrix, layout }, unit) {
   }
   source.forEach((word, i) => {
     const share = mean((weights) => weights[i]);
-    habits.push({ says: `keeps to “${word}”`, share, worth: 0.3 });
+    habits.push({ says: `looks mostly at “${word}”`, share, worth: 0.3 });
   });
   const peaks = later.map((row) => matrix[row].indexOf(Math.max(...matrix[row])));
   const different = new Set(peaks).size / Math.max(1, peaks.length);
@@ -57,7 +57,7 @@ export function roleOf({ source, target, matrix, layout }, unit) {
   const strongest = later.flatMap((row) => [...matrix[row]].map((weight, i) => [weight, row, i])).sort((a, b) => b[0] - a[0])[0];
   if (!strongest) return { says: "sees nothing here", strength: 0, telling: 0 };
   const [weight, row, i] = strongest;
-  return { says: `mixes; most goes from “${target[row]}” to “${source[i]}”`, strength: weight, telling: 0.6 * largest };
+  return { says: `has no clear pattern; its largest weight is from “${target[row]}” to “${source[i]}”`, strength: weight, telling: 0.6 * largest };
 }
 
 function neighbours(layout, source, matrix, rows) {

@@ -8,7 +8,7 @@ const SHOWN = 400;
 export function vocabulary(add) {
   const filter = html("input", { type: "text", placeholder: "begins with …", "aria-label": "Words that begin with" });
   const list = html("p", { class: "words", tabindex: 0, role: "group", "aria-label": "Words, scrolls" });
-  const summary = html("summary", {}, "Words it knows");
+  const summary = html("summary", {}, "Known words");
   const element = html("details", { class: "vocabulary", hidden: "" }, summary, filter, list);
   let words = [];
 
@@ -34,7 +34,7 @@ export function vocabulary(add) {
       complain(error.message);
     }
     element.hidden = !words.length;
-    summary.textContent = `Words it knows (${words.length.toLocaleString("en")})`;
+    summary.textContent = `Known words (${words.length.toLocaleString("en")})`;
   }
 
   filter.addEventListener("input", show);

@@ -127,7 +127,7 @@ async function judge(names) {
   if (far === judged) return;
   judged = far;
   if (names.length < 2) {
-    verdict.replaceChildren(html("p", { class: "note" }, "Tick a second run to compare: which is better, how sure that is, and which settings differ."));
+    verdict.replaceChildren(html("p", { class: "note" }, "Tick a second run to see which is better, whether the difference is significant, and which settings differ."));
     return;
   }
   let found;
@@ -136,12 +136,12 @@ async function judge(names) {
   } catch (error) {
     if (far !== judged) return;
     judged = ""; // requested again when the runs are drawn again
-    verdict.replaceChildren(html("h2", {}, "What differs"), html("p", { class: "note" }, `These runs were not compared: ${error.message}`));
+    verdict.replaceChildren(html("h2", {}, "Differences"), html("p", { class: "note" }, `These runs were not compared: ${error.message}`));
     return;
   }
   if (far !== judged) return; // other runs were chosen during the request
   const settings = Object.entries(found.settings).map(([name, lines]) => settingsOf(name, names[0], lines));
-  verdict.replaceChildren(html("h2", {}, "What differs"), ...found.sentences.map((line) => html("p", { class: "says" }, line)), ...settings);
+  verdict.replaceChildren(html("h2", {}, "Differences"), ...found.sentences.map((line) => html("p", { class: "says" }, line)), ...settings);
 }
 
 function settingsOf(name, first, lines) {
@@ -184,7 +184,7 @@ function drawLooks(shown) {
     const validated = shown.filter((one) => one.named("validation").length).map(({ run }) => run);
     const line = validated.length
       ? `${validated.join(", ")} ${validated.length > 1 ? "have" : "has"} no attention whose entropy could be recorded, and no samples.`
-      : "The entropy of heads and samples appear after the first validation.";
+      : "Samples and the entropy of heads appear after the first validation.";
     looks.replaceChildren(...(shown.length ? [html("p", { class: "quiet" }, line)] : []));
     return;
   }
@@ -218,7 +218,7 @@ function drawLooks(shown) {
 }
 
 if (!Object.hasOwn(AXES, state.axis)) state.axis = "Updates";
-const axes = choice("Over", Object.keys(AXES), state.axis, (axis) => set({ axis }));
+const axes = choice("Horizontal axis", Object.keys(AXES), state.axis, (axis) => set({ axis }));
 main.append(html("h1", {}, "Runs"), list, verdict, html("div", { class: "bar over" }, html("h2", {}, "Curves"), axes), charts, looks);
 try {
   await refreshList();
@@ -227,7 +227,7 @@ try {
   }
   const gone = asked.filter((name) => !runs.some((run) => run.run === name));
   await refresh(true);
-  if (gone.length && runs.length) complain(`There is no run ${gone.map((name) => `“${name}”`).join(", ")} here. Choose one of the list.`);
+  if (gone.length && runs.length) complain(`There is no run ${gone.map((name) => `“${name}”`).join(", ")} here. Choose one from the list.`);
 } catch (error) {
   complain(error.message);
 }

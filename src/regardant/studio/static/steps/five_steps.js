@@ -63,12 +63,12 @@ export function fiveSteps(page, panel) {
       button.addEventListener("click", () => show({ query: String(i), time: "" }));
       return button;
     });
-    const asks = html("p", { class: "sentence asks", role: "group", "aria-label": "Word that asks" }, ...words.flatMap((one) => [one, " "]));
+    const asks = html("p", { class: "sentence asks", role: "group", "aria-label": "Query word" }, ...words.flatMap((one) => [one, " "]));
     return html(
       "div",
       { class: "flow-chooser" },
       html("div", { class: "asking" }, field("Attention", places), html("div", { class: "field" }, html("span", {}, "Head"), head), ways),
-      html("p", { class: "quiet" }, "Which word asks?"),
+      html("p", { class: "quiet" }, "Choose the query word."),
       asks,
     );
   }
@@ -76,28 +76,28 @@ export function fiveSteps(page, panel) {
   // The sum of one component of the query, by its largest products.
   function projectionOf(answer) {
     const projected = answer.projected;
-    if (!projected) return html("p", { class: "quiet" }, `${answer.mechanism} takes queries that no single matrix projects.`);
+    if (!projected) return html("p", { class: "quiet" }, `${answer.mechanism} has no single matrix that projects its queries.`);
     const { x, weight, bias, component, q, turned } = projected;
     const products = x.map((one, i) => [i, one, weight[i], one * weight[i]]).sort((a, b) => Math.abs(b[3]) - Math.abs(a[3]));
     const rest = products.slice(PRODUCTS).reduce((sum, one) => sum + one[3], 0);
     const line = (name, ...cells) => html("tr", {}, html("th", { scope: "row" }, name), ...cells.map((one) => html("td", {}, one)));
-    const rows = products.slice(0, PRODUCTS).map(([i, a, b, ab]) => line(`number ${i + 1} of x`, ...[a, b, ab].map((one) => one.toFixed(4))));
+    const rows = products.slice(0, PRODUCTS).map(([i, a, b, ab]) => line(`component ${i + 1} of x`, ...[a, b, ab].map((one) => one.toFixed(4))));
     const end = [
       ["all others", rest],
       ["bias", bias],
-      [`number ${component + 1} of the query`, q[component]],
+      [`component ${component + 1} of the query`, q[component]],
     ];
     rows.push(...end.map(([name, value]) => line(name, "", "", value.toFixed(4))));
     const head = html("tr", {}, ...["", "x", "matrix", "product"].map((name) => html("th", { scope: "col" }, name)));
     const input = html("input", { type: "number", min: 1, max: q.length, value: component + 1 });
     input.addEventListener("change", () => show({ component: String(Math.max(0, natural(input.value) - 1)) }));
-    const after = turned ? " Rotary positions then turn the query; the flow shows it turned." : "";
+    const after = turned ? " Rotary positions then rotate the query; the animation shows it rotated." : "";
     return html(
       "details",
       { class: "table" },
-      html("summary", {}, "How one number of the query is computed"),
+      html("summary", {}, "How one component of the query is computed"),
       html("p", { class: "note" }, `x has ${x.length} numbers, the matrix ${x.length} × ${q.length}.${after}`),
-      field("Number of the query", input),
+      field("Component of the query", input),
       html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls" }, html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows))),
     );
   }
@@ -132,7 +132,7 @@ export function fiveSteps(page, panel) {
 
 // All queries of the head: their scores, weights and outputs.
 function whole(answer, queries, keys) {
-  if (!answer.whole) return html("p", { class: "quiet" }, "This item has too many elements for all numbers at once: look at one word.");
+  if (!answer.whole) return html("p", { class: "quiet" }, "This item has too many elements to show all numbers at once: choose One word.");
   const { scores, weights, mixed } = answer.whole;
   const rows = (matrix) => matrix.map((values, i) => ({ name: queries[i], values, marked: i === answer.query }));
   const parts = [];

@@ -127,7 +127,7 @@ function vector(values, largest, label) {
       cells[i].setAttribute("class", one < 0 ? "below" : "above");
       cells[i].setAttribute("fill-opacity", Math.min(1, Math.abs(one) / most).toFixed(3));
       cells[i].dataset.value = one;
-      cells[i].firstChild.textContent = `${label}, number ${i + 1}: ${one.toPrecision(4)}`;
+      cells[i].firstChild.textContent = `${label}, component ${i + 1}: ${one.toPrecision(4)}`;
     });
   };
   set(values);

@@ -21,7 +21,7 @@ export function masks(page, panel) {
     "div",
     { class: "asking" },
     number("length", "Tokens", 64),
-    number("padding", "of them padding", 64),
+    number("padding", "Padding tokens", 64),
     html("label", { class: "switch" }, causal, "causal"),
     number("window", "Window: tokens to each side", 64),
     field("Custom pairs (from-to)", edges),
@@ -45,14 +45,14 @@ export function masks(page, panel) {
       const parts = Object.entries(answer.parts).map(([name, allowed]) => figure(PARTS[name], allowed, answer.length, true));
       const note = answer.fully_masked.length
         ? `All keys are masked for tokens ${answer.fully_masked.map((token) => token + 1).join(", ")}: their weights are zeros.`
-        : "Every token may attend to a key.";
+        : "Every token may attend to at least one key.";
       const together = [
         figure("All together", answer.allowed, answer.length, false),
         figure("Weights of equal scores", answer.weights, answer.length, false),
       ];
       out.replaceChildren(
         html("pre", {}, answer.code),
-        html("p", { class: "quiet" }, `A row is the token that looks, a column the one looked at, both counted from 1. Filled: may attend. ${note}`),
+        html("p", { class: "quiet" }, `A row is a query, a column a key, both counted from 1. Filled: the query may attend to the key. ${note}`),
         html("div", { class: "matrices" }, ...together, ...parts),
       );
     } catch (error) {

@@ -87,7 +87,7 @@ try {
     form.append(field("Run", runs), item.element, translation, html("button", { type: "submit", class: "do" }, "Show"));
     main.append(html("h1", { class: "small" }, "Step through"), form, item.examples, tabs.element);
     await open(state.run);
-    if (gone) complain(`There is no trained run “${gone}” here. This is ${state.run}; choose another one below.`);
+    if (gone) complain(`There is no trained run “${gone}” here. This page shows ${state.run}; choose another one below.`);
   }
 } catch (error) {
   complain(error.message);

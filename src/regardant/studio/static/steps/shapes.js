@@ -89,7 +89,7 @@ function partName(name) {
   const parts = name.split(".");
   const last = parts.at(-1) || "model";
   if (/^\d+$/.test(last)) return `${parts.at(-2) === "layers" ? "layer" : parts.at(-2)} ${Number(last) + 1}`;
-  return last === HEAD ? "head: projection to the answers" : last.replaceAll("_", " ");
+  return last === HEAD ? "head: output projection" : last.replaceAll("_", " ");
 }
 
 // Places the box of a part and, if it is open, the boxes inside; returns the y of the next box.

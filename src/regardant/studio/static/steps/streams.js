@@ -11,7 +11,7 @@ import { readable } from "./tokens.js";
 
 const WIDEST = 256; // largest number of components drawn of a vector
 const ABOUT =
-  "How long each word's vector is at every place it passes, from the embedding above to the last layer below. A sublayer adds to the vector, a norm rescales it. Click a place to see all its numbers.";
+  "The norm of each element's vector at every place, from the embedding (top) to the last layer (bottom). A sublayer adds to the vector, a normalisation rescales it. Click a place to see all its numbers.";
 const [BINS, WIDTH, HEIGHT, FOOT] = [32, 420, 130, 22];
 
 export function streams(page, panel) {
@@ -77,7 +77,7 @@ function overview(side, chosen, choose) {
     marked: place === chosen,
   }));
   const at = side.places.findIndex(({ place }) => place === chosen);
-  return strips(rows, `${side.name}: length of vectors`, {
+  return strips(rows, `${side.name}: norm of vectors`, {
     columns: side.tokens,
     robust: true,
     choose: (row) => choose(side.places[row].place),

@@ -46,8 +46,8 @@ export function writing(page, panel) {
     const words = read.flatMap((token, i) => [html("span", { class: i === at ? "token-now" : "" }, token), " "]);
     const drawing = barsOf(step, answer.forced);
     const how = answer.forced
-      ? `The translation goes on with “${step.token}”: probability ${percent(step.probability)}, the ${ordinal(step.rank)} likeliest. It is read next, whatever the model would have written.`
-      : `“${step.token}” is the likeliest that may be written, ${percent(step.probability)}: it is written, and read next.`;
+      ? `The next token of the translation is “${step.token}”: probability ${percent(step.probability)}, the ${ordinal(step.rank)} likeliest. The model reads this token next, whatever it predicts.`
+      : `“${step.token}” is the likeliest allowed token, ${percent(step.probability)}: the model writes it and reads it next.`;
     const perplexity = Math.exp(
       -answer.steps.slice(0, at + 1).reduce((sum, one) => sum + Math.log(one.probability), 0) / (at + 1),
     );
@@ -71,7 +71,7 @@ export function writing(page, panel) {
     if (!stage.isConnected) panel.replaceChildren(stage);
     try {
       const asked = question();
-      if (way === WAYS[1] && !asked.target) throw new Error("Write a translation into the field above first: it is then read word by word.");
+      if (way === WAYS[1] && !asked.target) throw new Error("Type a translation in the field above first: the model then reads it token by token.");
       const body = { ...asked, view: "token by token", target: way === WAYS[0] ? null : asked.target };
       const found = await working(stage, `${state.run} writes`, (signal) => ask("/api/view", { body, signal }));
       if (found === null || !panel.contains(stage)) return; // another tab is open now

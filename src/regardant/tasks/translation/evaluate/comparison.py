@@ -114,7 +114,7 @@ def shared_sets(evaluated: Mapping[Path, KeptEvaluations]) -> list[str]:
         if differing := _differing(evaluated, name):
             files = "; ".join(f"{run} in evaluation/{file}" for run, file in differing.items())
             raise RunError(
-                f"test sets differ from those of {first} ({files}): compare runs that were evaluated on the same one"
+                f"test sets differ from those of {first} ({files}): compare runs that were evaluated on the same set"
             )
     return common
 

@@ -84,10 +84,10 @@ def chapters(comparison: Comparison) -> list[Chapter]:
 def _table(comparison: Comparison, tested: SharedSet) -> Table:
     first = comparison.runs[0]
     quarters = first.tests[tested.name].by_length
-    heads = ["run", "BLEU", "chrF", f"BLEU from\n{first.name}", "95 %\ninterval", "p"]
+    heads = ["run", "BLEU", "chrF", f"BLEU minus\n{first.name}", "95 %\ninterval", "p"]
     heads += [f"{_span(quarter.words)}\nwords" for quarter in quarters]
     return Table(
-        caption=f"{tested.name}: {tested.sentences:,} sentences; under numbers of words, BLEU of the sources so long",
+        caption=f"{tested.name}: {tested.sentences:,} sentences; columns of words: BLEU by length of the source",
         heads=[*heads, *COSTS],
         rows=[[run.name, *_scores(run.tests[tested.name]), *run.training.cost_cells()] for run in comparison.runs],
     )
@@ -108,12 +108,12 @@ def _notes(comparison: Comparison, tested: SharedSet) -> list[str]:
         *_verdicts(comparison, tested),
         f"BLEU {tested.signatures.bleu}",
         f"chrF {tested.signatures.chrf}",
-        f"interval and p: paired bootstrap of the difference in BLEU from {comparison.runs[0].name}; whether a run "
-        "differs is read from this interval, not from those of single runs",
+        f"interval and p: paired bootstrap of the difference in BLEU from {comparison.runs[0].name}; judge a "
+        "difference by this interval, not by those of single runs",
     ]
     if len(set(tested.decoding.values())) > 1:
         ways = "; ".join(f"{run} {settings}" for run, settings in tested.decoding.items())
-        notes.append(f"translated in different ways: {ways}")
+        notes.append(f"translated with different settings: {ways}")
     return notes
 
 
@@ -177,7 +177,7 @@ def _validations(comparison: Comparison) -> Chapter:
             *_curves(comparison, "validation BLEU, greedy", lambda one: one.scores["bleu"]),
             *_curves(comparison, "validation loss, nats a token", lambda one: one.scores["loss"]),
         ],
-        notes=["Losses compare where the vocabularies are the same: a token of one may be two of another."],
+        notes=["Losses are comparable only between runs with the same vocabulary."],
         folded=Table("Validations", ["run", "minutes", "loss", "BLEU"], rows),
     )
 

@@ -169,10 +169,10 @@ def _read_kept(path: Path) -> Evaluated:
         scores = json.loads(kept.pop("json").read_text(encoding="utf-8"))
         lines = {suffix: _lines(file) for suffix, file in kept.items()}
     except (OSError, ValueError) as error:
-        raise RunError(f"what was kept as {path} cannot be read ({error}): {anew}") from error
+        raise RunError(f"the evaluation kept as {path} cannot be read ({error}): {anew}") from error
     if len({len(one) for one in lines.values()}) > 1:
         line_counts = ", ".join(f"{len(one):,} in .{suffix}" for suffix, one in lines.items())
-        raise RunError(f"what was kept as {path} does not have a line a sentence ({line_counts}): {anew}")
+        raise RunError(f"the evaluation kept as {path} does not have one line per sentence ({line_counts}): {anew}")
     return Evaluated(lines["src"], lines["ref"], lines["hyp"], scores)
 
 

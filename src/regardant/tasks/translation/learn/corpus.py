@@ -94,7 +94,7 @@ def _encoded_chunks(
 
 def _tokenizers(config: TranslationConfig, splits: Splits, log: Callable[[str], None]) -> Tokenizers:
     if (earlier := run_of_vocabulary(config.training)) is not None:
-        log(f"vocabulary of {earlier}")
+        log(f"vocabulary taken over from {earlier}")
         return Tokenizers.load(earlier / "tokenizer.json")
 
     def column(name: str) -> Any:

@@ -60,7 +60,7 @@ class Guidance:
                 f"has {len(attentions)} layers of it: choose one of them" if attentions else "has none: leave it out"
             )
             raise ConfigError(
-                f"alignment_guidance.layer {config.layer} is of the cross-attention, and the model {problem}"
+                f"alignment_guidance.layer {config.layer} is a layer of cross-attention, and the model {problem}"
             )
         self.place = attentions[config.layer]
         ((site, _),) = choose(model, f"{self.place}.weights")

@@ -77,7 +77,7 @@ def _explained(measures: TranslatorMeasures) -> Iterator[Table]:
         return
     rows = [[_describe_way(one), f"{one.gradient:.2f}", f"{one.ablation:.2f}"] for one in measures.explanations]
     rows.append(["gradient x input", "-", f"{measures.gradient_and_ablation:.2f}"])
-    caption = f"Does cross-attention explain? Kendall's tau with other explanations, {measures.explained} pairs"
+    caption = f"Cross-attention and other explanations: Kendall's tau, {measures.explained} pairs"
     yield Table(caption, ["", "gradient\nx input", "leave\none out"], rows)
 
 
@@ -89,7 +89,7 @@ def _relations(measures: TranslatorMeasures) -> Iterator[Table]:
         if one.count >= LEAST_COUNT:
             found = [f"{one.count:,}", f"{one.layer + 1}.{one.head + 1}", one.way, f"{one.accuracy:.1%}"]
             rows.append([one.relation, *found, f"{one.offset:+d}", f"{one.baseline:.1%}"])
-    heads = ["relation", "words", "head", "way", "right", "offset", "right by\noffset"]
+    heads = ["relation", "words", "head", "direction", "correct", "offset", "offset\ncorrect"]
     caption = f"Grammar: best heads of relations of {LEAST_COUNT} words or more, chosen on other sentences"
     yield Table(caption, heads, rows)
 

@@ -67,7 +67,7 @@ def measure(
     if CROSS in found.heads:
         _explain(translator, kept, found)
     else:
-        found.notes.append("no cross-attention: nothing is said of alignments, and no attention to explain anything by")
+        found.notes.append("no cross-attention: no alignments, and no explanations")
     if CROSS in found.heads and kept.gold is not None:
         words = word_attention(translator, kept.sources, kept.targets)
         found.alignment = error_rates(words, kept.gold).tolist()

@@ -44,7 +44,7 @@ def lecture_page(pictures: Sequence[AttentionPicture], scores: dict[str, Any]) -
         ("chrF", f"{scores['chrf']:.1f}"),
         ("alignment error rate", f"{scores['alignment_error_rate']:.3f}"),
     ]
-    return attention_page([[picture] for picture in pictures], title="Where each word comes from", summary=summary)
+    return attention_page([[picture] for picture in pictures], title="Word alignment", summary=summary)
 
 
 def lecture_drawing(picture: AttentionPicture) -> str:

@@ -96,7 +96,7 @@ def choose_engine(
     """
     native = engines.on("torch")
     if native.device.type != "cpu":
-        return EngineChoice("torch", "other engines are chosen on a CPU alone")
+        return EngineChoice("torch", "other engines are chosen only on a CPU")
     try:
         from regardant.interop.ctranslate2.export import origin_of  # not installed where it has no wheel
     except ConfigError as error:
@@ -108,7 +108,7 @@ def choose_engine(
     sources = list(text["source"][:SENTENCES])
     if len(sources) < FEWEST:
         return EngineChoice(
-            "torch", f"{len(sources)} validation sentences are too few to compare others: {FEWEST} needed"
+            "torch", f"{len(sources)} validation sentences are too few to compare engines: {FEWEST} needed"
         )
     log(f"comparing engines on {len(sources)} validation sentences, once for these weights")
     choice = _compare(engines, sources, list(text["target"][:SENTENCES]), generation, metrics, origin)
@@ -143,10 +143,10 @@ def _compare(
             break
     chosen, comparisons = compared[-1], "; ".join(map(str, compared))
     if chosen.passes:
-        reason = f"beside torch on {len(sources)} validation sentences: {comparisons}"
+        reason = f"compared with torch on {len(sources)} validation sentences: {comparisons}"
         return EngineChoice(chosen.name, reason, tuple(compared), origin)
     reason = (
-        f"no other is faster and within {BLEU_LOST} BLEU of it on {len(sources)} validation sentences: {comparisons}"
+        f"no other engine is faster and within {BLEU_LOST} BLEU on {len(sources)} validation sentences: {comparisons}"
     )
     return EngineChoice("torch", reason, tuple(compared), origin)
 

@@ -63,7 +63,7 @@ class Engines:
                 (abs(one.log_probability - score) / (len(one.tokens) + 1), f"validation item {number + 1}")
                 for (number, one), score in zip(best, scores, strict=True)
             ]
-            found[folder.name] = max(off, default=(0.0, "nothing written to its end"))
+            found[folder.name] = max(off, default=(0.0, "no finished translation"))
         return found
 
     def _in_bfloat16(self) -> Translator:

@@ -51,8 +51,9 @@ SETTINGS = {
 """The options of nanoGPT's README for a CPU."""
 
 RECIPE, WITH_ITS_SETTINGS = "shakespeare", "shakespeare-nanogpt"
-"""Recipes: one that reaches nanoGPT's loss fastest; one with nanoGPT's shape, optimizer, schedule and updates. The
-second differs from nanoGPT in initial weights, biases, which weights decay, and the order of its windows."""
+"""Recipes: one that reaches nanoGPT's loss fastest; one with nanoGPT's shape, optimizer, updates and settings of the
+schedule. The second differs from nanoGPT in initial weights, biases, which weights decay, the update at which its
+learning rate begins to decay, and the order of its windows."""
 
 ALIKE = "regardant, nanoGPT's settings"
 

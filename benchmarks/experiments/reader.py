@@ -110,6 +110,7 @@ def spreads(measure: Callable[[int], dict[str, list[float]]], seeds: int) -> dic
 
 
 def _summary(values: list[list[float]]) -> dict[str, list[float]]:
-    found = torch.tensor(values)
-    parts = {"median": found.median(0).values, "least": found.amin(0), "largest": found.amax(0)}
+    found = torch.tensor(values, dtype=torch.float64)
+    # torch.median returns the lower of two middle values; quantile returns their mean.
+    parts = {"median": found.quantile(0.5, dim=0), "least": found.amin(0), "largest": found.amax(0)}
     return {name: [float(f"{value:.4g}") for value in points.tolist()] for name, points in parts.items()}

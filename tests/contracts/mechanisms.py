@@ -16,6 +16,7 @@ from . import plugins  # noqa: F401  which adds a mechanism
 NARROW: dict[str, dict[str, Any]] = {
     "entmax": {"alpha": 2.0},
     "linformer": {"rank": 3},
+    "local_predictive": {"window": 1},
     "lsh": {"num_buckets": 4, "num_rounds": 3, "reach": 1},
     "performer": {"num_features": 20},
     "scaled_dot_product": {"scaled": False, "temperature": 2.0},

@@ -42,6 +42,10 @@ def test_the_numbers_of_every_head_are_within_their_bounds(name):
         shares = [found.previous, found.own, found.next, found.first, found.last, found.idle, found.coverage]
         for share in [*shares, found.entropy_share, found.distances]:
             assert ((share >= -1e-6) & (share <= 1 + 1e-6)).all(), kind
+        mask = torch.stack([records.mask(name)[0] for name in attentions])
+        assert not weights[~mask].any(), kind
+        share = measure_heads([Attended(weights, torch.zeros(weights.shape[-1], dtype=torch.bool), mask)]).entropy_share
+        assert share.isnan().logical_or((share >= -1e-6) & (share <= 1 + 1e-6)).all(), kind
         torch.testing.assert_close(found.distances, found.distances.T)
         assert not found.distances.diagonal().any()
         importance = by_gradient(model, [partial(loss_of_pairs, model, SOURCE[:1], TARGET[:1])], attentions[-1:])

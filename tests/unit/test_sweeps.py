@@ -1,5 +1,6 @@
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -43,7 +44,30 @@ def test_stages_come_in_the_order_of_the_lectures():
     [(0, 3e-3, [1e-3, 9e-3]), (1, 100, [25, 400]), (1, 1, [4]), (2, 100, [64, 200]), (3, 0.1, [0.0, 0.3]), (4, 1, [2])],
 )
 def test_values_are_around_the_current_one(stage, current, values):
-    assert tuning.STAGES[stage].values(current) == values
+    assert tuning.STAGES[stage].candidates({"a": current}) == [{"a": value} for value in values]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "layers"),
+    [(6, 2, [(5, 1), (7, 3)]), (1, 2, [(1, 1), (2, 3)]), (1, 1, [(2, 2)])],
+)
+def test_each_stack_changes_from_its_own_number_of_layers(encoder, decoder, layers):
+    found = tuning.STAGES[-1].candidates({"encoder": encoder, "decoder": decoder})
+    assert found == [{"encoder": first, "decoder": second} for first, second in layers]
+
+
+def test_a_stage_tries_the_values_of_each_field(tmp_path, monkeypatch):
+    config = small(["model.encoder.num_layers=6", "model.decoder.num_layers=2"])
+    sweep, tried = tuning.Sweep(small, tmp_path, 1.0, print), []
+    sweep.made.append(tuning.Training(1, "recipe", (), 1.0, 1, 0.5))
+    monkeypatch.setattr(Record, "read", lambda folder: SimpleNamespace(config=config))
+    monkeypatch.setattr(sweep, "score", lambda study, stage, settings, share, seed: tried.append(settings) or 0.5)
+    tuning._run_stage(sweep, tuning.STAGES[-1], tuning.Tuned(Metric("accuracy", True), sweep.made), 0.5)
+    assert set(tried) == {
+        (),
+        ("model.encoder.num_layers=5", "model.decoder.num_layers=1"),
+        ("model.encoder.num_layers=7", "model.decoder.num_layers=3"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -62,9 +86,9 @@ def test_better_is_better_with_another_seed_too(again, higher, beats):
 
 def test_a_verdict_is_a_sentence():
     assert tuned((0.5, 0.6)).verdict() == (
-        "better than the recipe's own settings: with another seed accuracy is 0.6, with the recipe's own settings 0.5"
+        "better with another seed as well: accuracy is 0.6, with the recipe's own settings 0.5"
     )
-    assert tuned((0.6, 0.5)).verdict().startswith("not confirmed: with another seed")
+    assert tuned((0.6, 0.5)).verdict().startswith("not confirmed with another seed: accuracy is 0.5")
     assert tuned(settings=()).verdict() == "no setting was better than the recipe's own"
     assert "the time was up" in tuned().verdict()
 
@@ -228,6 +252,15 @@ def test_a_sweep_of_what_a_recipe_lacks_is_refused():
     base = load_recipe({"task": "language_modelling", "data": {"source": "a.txt"}, "training": {"max_updates": 5}}, ())
     with pytest.raises(ConfigError, match="--by data needs data with a train_size"):
         scaling._settings(base, "data", 0.5, 10)
+
+
+def test_points_of_three_sizes_are_fitted_without_a_floor():
+    points = [scaling.Point("size", x, seed, 1 + 9 / x) for x in (10.0, 20.0, 40.0) for seed in (1, 2)]
+    law = scaling.fit_power_law([one.x for one in points], [one.loss for one in points])
+    found = scaling.Scaling("size", points, law)
+    assert found.as_dict()["law"]["floor"] is None
+    for text in ("\n".join(found.lines()), found.page("copy")):
+        assert "no fit: fewer than four sizes" in text and "exponent above it" not in text
 
 
 def test_widths_stay_multiples_of_the_heads():

@@ -33,4 +33,6 @@ class LinearAttention(KernelisedAttention):
 
 
 def _features(x: Tensor) -> Tensor:
-    return F.elu(x.to(softmax_dtype(x))) + 1
+    x = x.to(softmax_dtype(x))
+    # Equal to elu(x) + 1 = exp(min(x, 0)) - 1 + max(x, 0) + 1, which cancels below 0: in float32 it is 0 from -17.4 on.
+    return x.clamp_max(0).exp() + F.relu(x)

@@ -4,13 +4,17 @@ p = (S - 1) sigmoid(v . tanh(W q)) with S source tokens, counted from 0. Keys fu
 and the weights of the others are softmax(q . k - (j - p)^2 / (2 sigma^2)) with sigma = window / 2. Luong et al. 2015,
 https://arxiv.org/abs/1508.04025, section 3.2, where p = S sigmoid(...), and the Gaussian is multiplied after the
 softmax, so that rows no longer sum to one; here it is inside. Monotonic local attention (local-m) is `window` at the
-target position.
+target position, but with scaled dot products.
+
+The source reaches from the first real key to the last. So a key that is masked between them moves no window, while a
+masked first or last key shortens the source. A query whose window holds masked keys alone mixes to zeros.
 """
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -46,24 +50,33 @@ class LocalPredictive(Attention):
         for head in (*self.hidden, *self.place):
             nn.init.xavier_uniform_(head)
 
+    def mask(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "B H Q K"]:
+        return self._is_near(self._away(q, k, view))
+
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
-        wide = softmax_dtype(q)
-        q, k = q.to(wide), k.to(wide)
-        with exact(q):  # unscaled scores and positions are large, with a large rounding error
-            scores, away = q @ k.mT, self._away(q, k, view)
-        scores = scores - away.square() / (2 * (self.window / 2) ** 2)
-        return scores.masked_fill(away.abs() > self.window, torch.finfo(away.dtype).min)
+        return self._score(q, k, self._away(q, k, view))
 
     def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
-        return masked_softmax(self.compute_scores(q, k, view), q, k, view)
+        away = self._away(q, k, view)
+        return masked_softmax(self._score(q, k, away), q, k, replace(view, pairs=self._is_near(away)))
 
-    def _away(self, q: Tensor, k: Tensor, view: View) -> Float[Tensor, "B H Q K"]:
-        """Return the distance from the position that each query predicts, among real keys, to each key."""
-        dtype = q.dtype
-        share = torch.sigmoid(torch.tanh(q @ self.hidden.to(dtype)) @ self.place.to(dtype))
+    def _score(self, q: Queries, k: Keys, away: Float[Tensor, "B H Q K"]) -> Weights:
+        with exact(q):  # unscaled scores are large, with a large rounding error
+            products = q.to(away.dtype) @ k.to(away.dtype).mT
+        return products - away.square() / (2 * (self.window / 2) ** 2)
+
+    def _is_near(self, away: Float[Tensor, "B H Q K"]) -> Bool[Tensor, "B H Q K"]:
+        return away.abs() <= self.window
+
+    def _away(self, q: Queries, k: Keys, view: View) -> Float[Tensor, "B H Q K"]:
+        """Return the distance from the position that each query predicts to each key, in `softmax_dtype`."""
+        dtype = softmax_dtype(q)
+        with exact(q):  # positions are large, with a large rounding error
+            hidden = torch.tanh(q.to(dtype) @ self.hidden.to(dtype))
+            share = torch.sigmoid(hidden @ self.place.to(dtype))
         number = torch.arange(k.shape[2], device=k.device, dtype=dtype)
         if view.keys is None:
             return number - share * (k.shape[2] - 1)
-        real = view.keys[:, None, None, :].to(dtype)
         first = view.keys.to(torch.uint8).argmax(1)[:, None, None, None]
-        return number - (first + share * (real.sum(-1, keepdim=True) - 1).clamp_min(0))
+        last = (view.keys * number).amax(1)[:, None, None, None]
+        return number - (first + share * (last - first))

@@ -6,9 +6,10 @@ buckets, in which each pair counts once. Kitaev et al. 2020, "Reformer", https:/
 
 Three choices differ from the paper or extend it. The paper cuts the sorted sequence into chunks, whose edges move with
 every later token; here a query attends to the `reach` nearest keys of its bucket, by position, so that later tokens
-change no earlier output. Padding has a bucket of its own. The paper normalises keys (k = q / |q|); here keys keep their
-lengths, so that attention within a bucket is scaled dot-product attention. As in the paper, the score of a token with
-itself is lowered so far that the token attends to itself only if there is no other key.
+change no earlier output. Padding, and any other masked key, has a bucket of its own. The paper normalises keys
+(k = q / |q|); here keys keep their lengths, so that attention within a bucket is scaled dot-product attention. As in
+the paper, the score of a token with itself is lowered so far that the token attends to itself only if there is no other
+key.
 
 Shape legend: as in `attention.interface`; R rounds, N tokens.
 """

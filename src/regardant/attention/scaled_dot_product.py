@@ -2,10 +2,11 @@
 
 Vaswani et al. 2017, "Attention is all you need", https://arxiv.org/abs/1706.03762, eq. 1.
 
-Kernels differ in speed alone. `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies batched
-matrices and keeps the weights for the backward pass: on sentences of some twenty tokens it trains faster on a CPU,
-where the flash kernel's bfloat16 backward is slow. For longer causal texts in bfloat16 `causal_tiles` takes its place,
-for other long sequences `sdpa`. `triton` reads all keys of a short sequence at once on an accelerator.
+Kernels differ in speed, and for inputs narrower than float32 in rounding: `sdpa` rounds a bias to the type of the
+inputs, `matmul` adds it in float32. `sdpa` is PyTorch's own (flash attention where it has it). `matmul` multiplies
+batched matrices and keeps the weights for the backward pass: on sentences of some twenty tokens it trains faster on a
+CPU, where the flash kernel's bfloat16 backward is slow. For longer causal texts in bfloat16 `causal_tiles` takes its
+place, for other long sequences `sdpa`. `triton` reads all keys of a short sequence at once on an accelerator.
 `online_softmax` is flash attention in readable form and is never chosen. `planning.probes` chooses the kernel for
 training, on a CPU by measuring.
 

@@ -1,8 +1,12 @@
 """Strided attention: a query attends to every `stride`-th key, up to a fixed number of them.
 
 Query i attends to the keys at i, i - s, i - 2s, ..., i - k s, and to as many later ones without a causal mask. The
-number is fixed, so that the cost is n x k. Child et al. 2019, https://arxiv.org/abs/1904.10509, section 4.2, attend to
-all strided keys back to the start, with a stride near sqrt(n): `num_strides: all` does so, at a cost of n x n / s.
+number is fixed, so that the cost is n x k; with `num_strides: all` a query attends to all strided keys, at a cost of
+n x n / s.
+
+This is the strided half of the pattern of Child et al. 2019, https://arxiv.org/abs/1904.10509, in all heads and layers.
+Alone it never mixes positions of different remainders modulo s. Child et al. combine it with near keys, at a stride
+near sqrt(n); the mechanism `sparse` joins near and strided keys in one softmax.
 """
 
 from typing import Annotated, Literal

@@ -1,8 +1,10 @@
 """BPE-dropout: random splits of a text into smaller pieces, drawn anew for each epoch.
 
-Provilkov et al. 2020, https://arxiv.org/abs/1910.13267, skip merges at random while a word is merged. Here a finished
-piece is split again into the two pieces that it was merged from, and so are these. The result is a function of the
-seed, and costs little. Words unseen in training then consist of pieces seen in training.
+Provilkov et al. 2020, https://arxiv.org/abs/1910.13267, skip merges at random while a word is merged, so that the
+pieces left apart may merge with other neighbours. Here a finished piece is split again into the two pieces that it was
+merged from, and so are these: each split refines the deterministic one, and other segmentations of the word are never
+drawn. The result is a function of the seed, and costs little. Words unseen in training then consist of pieces seen in
+training.
 
 Shape legend: T tokens of a text, T2 of the same text in smaller pieces, V size of the vocabulary.
 """

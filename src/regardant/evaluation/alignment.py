@@ -3,7 +3,7 @@
 A link is a pair (source word, target word), both counted from 0. With A the predicted links, S the sure and
 P the possible gold links (S is part of P), over a corpus:
 
-    AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)                  Och and Ney 2003, section 5.1,
+    AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)                               Och and Ney 2003,
 
 https://aclanthology.org/J03-1002, which for gold links that are all sure is 1 - 2 |A and S| / (|A| + |S|).
 
@@ -60,14 +60,16 @@ def extract_links(weights: Weights, threshold: float = 1.0) -> set[Link]:
 
     A threshold below 1 adds the reverse direction, for gold links that give a target word several source words (`du` to
     `of the`): each source word's heaviest target word, if that weight exceeds `threshold`. The result is the union of
-    both directions, Och and Ney 2003, section 5.4. A row of zeros has no link.
+    both directions, Och and Ney 2003. A row of zeros has no link.
     """
     if not weights.size:
         return set()
     chosen = np.zeros(weights.shape, dtype=bool)
-    rows, columns = np.flatnonzero(weights.max(1)), np.flatnonzero(weights.max(0) > threshold)
+    rows = np.flatnonzero(weights.max(1))
     chosen[rows, weights.argmax(1)[rows]] = True
-    chosen[weights.argmax(0)[columns], columns] = True
+    if threshold < 1:  # checked, since weights may exceed 1: Linformer's rows do not sum to 1
+        columns = np.flatnonzero(weights.max(0) > threshold)
+        chosen[weights.argmax(0)[columns], columns] = True
     targets, sources = chosen.nonzero()
     return set(zip(sources.tolist(), targets.tolist(), strict=True))
 

@@ -61,4 +61,5 @@ def _wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
     share, spread = right / count, z * z / count
     middle = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
-    return middle - half, middle + half
+    # The bound of a share of 0 or 1 is exactly 0 or 1, which rounding misses.
+    return max(0.0, middle - half), min(1.0, middle + half)

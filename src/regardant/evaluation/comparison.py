@@ -1,7 +1,7 @@
 """Comparison of several translations of one test set: scores by source length, and significance of differences.
 
-Differences are tested by sacreBLEU's own paired bootstrap resampling: Koehn 2004, "Statistical significance tests for
-machine translation evaluation", https://aclanthology.org/W04-3250, in the two-sided form of Moses.
+Differences are tested by paired bootstrap over sentences, with the resamples of sacreBLEU. The p of sacreBLEU counts
+the upper tail of the resampled differences alone; p is two-sided here (`evaluation.paired`).
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sacrebleu.metrics.base import Score
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.significance import PairedTest, Result, _bootstrap_resample
+from sacrebleu.significance import _bootstrap_resample
 
-from regardant.evaluation.paired import Difference
+from regardant.evaluation.paired import Difference, difference_by_bootstrap
 from regardant.evaluation.translation import (
     TranslationMetrics,
     bleu_metric,
@@ -70,22 +71,21 @@ def compare_translations(
     """
     for lines in (sources, *translations):
         check_counts(lines, references)
-    bleu, chrf = bleu_metric(config), chrf_metric(config)
-    named = [(str(number), lines) for number, lines in enumerate(translations)]
-    signatures, tested = PairedTest(named, {"BLEU": bleu}, [references], "bs", n_samples=config.bootstrap_samples)()
+    bleu, chrf, samples = bleu_metric(config), chrf_metric(config), config.bootstrap_samples
+    lengths = [_words(source) for source in sources]
     quarters = length_quarters(sources)
-    matches = [bleu._extract_corpus_statistics(lines, [references]) for lines in translations]
-    results = [one for one in tested["BLEU"] if isinstance(one, Result)]
+    counts = [bleu._extract_corpus_statistics(lines, [references]) for lines in translations]
+    scores = [bleu_with_interval(bleu, one, samples) for one in counts]
     found = []
-    for number, (lines, result) in enumerate(zip(translations, results, strict=True)):
+    for number, (lines, own, score) in enumerate(zip(translations, counts, scores, strict=True)):
         against = None
         if number:
-            against = _difference(results[0], result, matches[0], matches[number], config.bootstrap_samples)
-        by_length = [_of_quarter(rows, sources, references, lines, config) for rows in quarters]
-        _, interval = bleu_with_interval(bleu, lines, references, config.bootstrap_samples)
-        score = chrf.corpus_score(lines, [references]).score
-        found.append(ComparedTranslation(result.score, interval, score, by_length, against))
-    return found, Signatures(str(signatures["BLEU"]), str(chrf.get_signature()))
+            resampled = _resampled_differences(counts[0], own, samples)
+            against = difference_by_bootstrap(score.bleu - scores[0].bleu, resampled)
+        by_length = [_of_quarter(rows, lengths, own, bleu, samples) for rows in quarters]
+        chrf_score = chrf.corpus_score(lines, [references]).score
+        found.append(ComparedTranslation(score.bleu, score.interval, chrf_score, by_length, against))
+    return found, Signatures(scores[0].signature, str(chrf.get_signature()))
 
 
 def length_quarters(sources: Sequence[str]) -> list[list[int]]:
@@ -99,32 +99,23 @@ def length_quarters(sources: Sequence[str]) -> list[list[int]]:
 
 
 def _of_quarter(
-    rows: Sequence[int],
-    sources: Sequence[str],
-    references: Sequence[str],
-    translation: Sequence[str],
-    config: TranslationMetrics,
+    rows: Sequence[int], lengths: Sequence[int], counts: Sequence[Any], bleu: BLEU, samples: int
 ) -> LengthScore:
-    lengths = [_words(sources[row]) for row in rows]
-    parts = [translation[row] for row in rows], [references[row] for row in rows]
-    bleu, interval = bleu_with_interval(bleu_metric(config), *parts, config.bootstrap_samples)
-    return LengthScore((min(lengths), max(lengths)), len(rows), bleu, interval)
+    words = [lengths[row] for row in rows]
+    score = bleu_with_interval(bleu, [counts[row] for row in rows], samples)
+    return LengthScore((min(words), max(words)), len(rows), score.bleu, score.interval)
 
 
 def _words(source: str) -> int:
     return len(source.split())
 
 
-def _difference(first: Result, other: Result, first_matches: Any, other_matches: Any, samples: int) -> Difference:
-    difference = other.score - first.score
-    # The paired test gives no interval of the difference, so the counts of both translations are resampled jointly.
-    paired = [[*one, *another] for one, another in zip(first_matches, other_matches, strict=True)]
+def _resampled_differences(first: Sequence[Any], other: Sequence[Any], samples: int) -> NDArray[np.float64]:
+    """Return the difference in BLEU of each resample of the sentences, given the counts of both translations."""
+    # The counts of both are resampled side by side, so that a resample holds the same sentences of both.
+    paired = [[*one, *another] for one, another in zip(first, other, strict=True)]
     _, resampled = _bootstrap_resample(paired, _BleuDifference(), samples)
-    differences = np.array([score.score for score in resampled])
-    low, high = np.quantile(differences, [0.025, 0.975])
-    # If all resamples tie, sacreBLEU returns the smallest possible p, as if equal scores were significant.
-    assert other.p_value is not None
-    return Difference(difference, (float(low), float(high)), other.p_value if differences.any() else 1.0)
+    return np.array([score.score for score in resampled], dtype=np.float64)
 
 
 class _BleuDifference(BLEU):

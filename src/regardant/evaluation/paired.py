@@ -1,13 +1,15 @@
 """Significance of the difference of two systems: by paired bootstrap over items, or by the t-test over seeds.
 
 Bootstrap: Koehn 2004, "Statistical significance tests for machine translation evaluation",
-https://aclanthology.org/W04-3250, in the two-sided form of Moses.
+https://aclanthology.org/W04-3250. Its p is two-sided, by the shift method (Riezler and Maxwell 2005, "On some pitfalls
+in automatic evaluation and significance testing for MT", https://aclanthology.org/W05-0908).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 SAMPLES = 1000
 """Number of bootstrap resamples."""
@@ -35,16 +37,32 @@ class Difference:
         return "better" if (self.difference > 0) == higher_is_better else "worse"
 
 
-def paired_bootstrap(first: Sequence[float], other: Sequence[float], samples: int = SAMPLES) -> Difference:
-    """Return the difference of the mean scores of items, given the score of each item by both systems."""
+def paired_bootstrap(
+    first: Sequence[float], other: Sequence[float], groups: Sequence[int] | None = None, samples: int = SAMPLES
+) -> Difference:
+    """Return the difference of the mean scores of answers, given the score of each answer by both systems.
+
+    `groups` has the number of the item that each answer belongs to. Answers to one item, such as the labels of a text's
+    words, depend on each other: items are resampled, each with all of its answers. None: each answer has its own item.
+    """
     distances = np.asarray(other, dtype=np.float64) - np.asarray(first, dtype=np.float64)
-    difference = float(distances.mean())
+    _, places = np.unique(range(len(distances)) if groups is None else groups, return_inverse=True)
+    sums, sizes = np.bincount(places, distances), np.bincount(places)
     generator = np.random.default_rng(0)
-    rows = (generator.integers(0, len(distances), len(distances)) for _ in range(samples))
-    resampled = np.array([distances[chosen].mean() for chosen in rows])
+    rows = (generator.integers(0, len(sums), len(sums)) for _ in range(samples))
+    resampled = np.array([sums[chosen].sum() / sizes[chosen].sum() for chosen in rows])
+    return difference_by_bootstrap(float(sums.sum() / sizes.sum()), resampled)
+
+
+def difference_by_bootstrap(difference: float, resampled: NDArray[np.float64]) -> Difference:
+    """Return a difference with its interval and p, given the differences of resamples.
+
+    Without a true difference, resamples would differ by chance around 0 as they do around `difference`. p is the share
+    of them that are at least as far from `difference` as 0 is, on either side.
+    """
     low, high = np.quantile(resampled, [0.025, 0.975])
     as_far = int((abs(resampled - difference) >= abs(difference)).sum())
-    return Difference(difference, (float(low), float(high)), (as_far + 1) / (samples + 1))
+    return Difference(difference, (float(low), float(high)), (as_far + 1) / (len(resampled) + 1))
 
 
 def paired_over_seeds(first: Sequence[float], other: Sequence[float]) -> Difference | None:

@@ -1,7 +1,10 @@
-"""Power law of loss, fitted with its uncertainty: loss = A x^-alpha, and the same above a floor.
+"""Power law of loss: loss = A x^-alpha, fitted with its uncertainty, and the same above a floor.
 
 Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, equation 1.1; with a floor: Hoffmann et al. 2022,
 https://arxiv.org/abs/2203.15556, equation 2.
+
+Only the exponent of the law without a floor has an interval. The fit with a floor has three parameters and no interval:
+it is made from four sizes on, since three would determine its parameters exactly.
 """
 
 from collections.abc import Sequence
@@ -14,6 +17,10 @@ from scipy import optimize, stats
 from regardant.errors import DataError
 
 LEAST_POINTS = 4
+
+LEAST_SIZES_WITH_FLOOR = 4
+"""Minimum number of different x for the fit with a floor."""
+
 CONFIDENCE = 0.95
 
 
@@ -24,15 +31,16 @@ class PowerLaw:
     exponent: float
     """alpha."""
     interval: tuple[float, float]
-    """95% interval of the exponent, by Student's t."""
+    """95% interval of the exponent, by Student's t over the mean logarithm of each x: points of one x deviate from the
+    line together where the law does not hold, so that they are one observation of it."""
     constant: float
     """A."""
     r_squared: float
     """Share of the variance of log(loss) on the line."""
     floor: float | None
-    """Loss that no x goes below, of the fit with a floor. None: that fit did not converge."""
+    """Loss that no x goes below, of the fit with a floor. None: fewer than four sizes, or that fit did not converge."""
     exponent_above_floor: float | None
-    """alpha of the fit with a floor."""
+    """alpha of the fit with a floor. None without one."""
 
     def loss(self, x: float) -> float:
         """Return the loss of the line, which has no floor, at x."""
@@ -50,13 +58,14 @@ class PowerLaw:
             f"exponent        {self.exponent:.4f}, 95% interval {low:.4f} to {high:.4f}",
             f"R squared       {self.r_squared:.4f}",
         ]
-        if self.floor is not None:
-            found.append(f"with a floor    {self.floor:.4g}, exponent above it {self.exponent_above_floor:.4f}")
-        return found
+        if self.floor is None:
+            return [*found, "with a floor    no fit: fewer than four sizes, or it did not converge"]
+        above = f"exponent above it {self.exponent_above_floor:.4f}, without intervals"
+        return [*found, f"with a floor    {self.floor:.4g}, {above}"]
 
 
 def fit_power_law(x: Sequence[float], loss: Sequence[float]) -> PowerLaw:
-    """Fit a power law to points, several of which may have the same x.
+    """Fit a power law to points, several of which may have the same x, and one with a floor from four different x on.
 
     Raises DataError for fewer than four points, fewer than three different x, or numbers that are not positive and
     finite.
@@ -65,9 +74,8 @@ def fit_power_law(x: Sequence[float], loss: Sequence[float]) -> PowerLaw:
         raise DataError(f"{len(x)} points at {len(set(x))} sizes are too few for a power law: give four at three sizes")
     if min(*x, *loss) <= 0 or not np.isfinite([*x, *loss]).all():
         raise DataError("a power law needs sizes and losses that are positive and finite")
-    logs = np.log(x), np.log(loss)
-    line = stats.linregress(*logs)
-    reach = stats.t.ppf((1 + CONFIDENCE) / 2, len(x) - 2) * line.stderr
+    line = stats.linregress(np.log(x), np.log(loss))
+    reach = _reach(np.log(x), np.log(loss))
     floor, above = _above_floor(np.asarray(x, float), np.asarray(loss, float), -line.slope)
     return PowerLaw(
         exponent=float(-line.slope),
@@ -79,8 +87,17 @@ def fit_power_law(x: Sequence[float], loss: Sequence[float]) -> PowerLaw:
     )
 
 
+def _reach(x: Any, loss: Any) -> float:
+    """Return half of the width of the slope's interval, of a line through the mean loss of each x."""
+    sizes = np.unique(x)
+    line = stats.linregress(sizes, [loss[x == size].mean() for size in sizes])
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(sizes) - 2) * line.stderr)
+
+
 def _above_floor(x: Any, loss: Any, exponent: float) -> tuple[float | None, float | None]:
-    """Fit loss = E + A (x / x0)^-alpha; return E and alpha."""
+    """Fit loss = E + A (x / x0)^-alpha; return E and alpha. None for too few sizes, or if the fit does not converge."""
+    if len(set(x)) < LEAST_SIZES_WITH_FLOOR:
+        return None, None
     x0 = float(np.exp(np.log(x).mean()))
 
     def curve(x: Any, floor: float, height: float, alpha: float) -> Any:

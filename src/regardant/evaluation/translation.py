@@ -1,18 +1,20 @@
 """Translation quality by sacreBLEU: BLEU, chrF and TER, each with the signature that makes it comparable.
 
-Post 2018, "A Call for Clarity in Reporting BLEU Scores", https://arxiv.org/abs/1804.08771. The interval is a
-bootstrap over sentences: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
+Post 2018, "A Call for Clarity in Reporting BLEU Scores", https://arxiv.org/abs/1804.08771. The interval holds 95 % of
+the scores of resampled sentences: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
+sacreBLEU's own (`--confidence`) has the same width and is centred on the mean of the resamples.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from pydantic import Field
-from sacrebleu.metrics.bleu import BLEU, BLEUScore
+from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import _bootstrap_resample
 
 from regardant.config import Config
 from regardant.errors import DataError
@@ -36,6 +38,16 @@ class TranslationMetrics(Config):
 
     bootstrap_samples: int = Field(1000, ge=2)
     """Number of bootstrap resamples for the interval of BLEU. Each takes 48 bytes of memory per sentence."""
+
+
+class ResampledBleu(NamedTuple):
+    """BLEU of a corpus, with its uncertainty by resampled sentences."""
+
+    bleu: float
+    interval: tuple[float, float]
+    """Range from the 2.5 % to the 97.5 % quantile of BLEU over the resamples."""
+    signature: str
+    """Signature of BLEU with the number of resamples and their seed."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +76,35 @@ def score(hypotheses: Sequence[str], references: Sequence[str], config: Translat
     """
     check_counts(hypotheses, references)
     bleu, chrf, ter = bleu_metric(config), chrf_metric(config), TER()
-    bleu_score, interval = bleu_with_interval(bleu, hypotheses, references, config.bootstrap_samples)
+    counts = bleu._extract_corpus_statistics(hypotheses, [references])
+    resampled = bleu_with_interval(bleu, counts, config.bootstrap_samples)
     chrf_score = chrf.corpus_score(hypotheses, [references])
     ter_score = ter.corpus_score(hypotheses, [references])
     return TranslationScores(
-        bleu=bleu_score,
+        bleu=resampled.bleu,
         chrf=chrf_score.score,
         ter=ter_score.score,
-        signature=str(bleu.get_signature()),
+        signature=resampled.signature,
         chrf_signature=str(chrf.get_signature()),
         ter_signature=str(ter.get_signature()),
-        bleu_interval=interval,
+        bleu_interval=resampled.interval,
     )
 
 
-def bleu_with_interval(
-    bleu: BLEU, hypotheses: Sequence[str], references: Sequence[str], samples: int
-) -> tuple[float, tuple[float, float]]:
-    """Return BLEU, and the interval that holds 95 % of the BLEU of `samples` resamples of the sentences."""
-    score = bleu.corpus_score(hypotheses, [references], n_bootstrap=samples)
-    return score.score, _interval(score, str(bleu.get_signature()))
+def bleu_with_interval(bleu: BLEU, counts: Sequence[Any], samples: int) -> ResampledBleu:
+    """Return BLEU, and its interval over `samples` resamples of the sentences.
+
+    `counts` holds the statistics of each sentence, which `bleu` extracts (`_extract_corpus_statistics`).
+    """
+    score = bleu._aggregate_and_compute(list(counts)).score
+    seed, resampled = _bootstrap_resample(list(counts), bleu, samples)
+    low, high = np.quantile([one.score for one in resampled], [0.025, 0.975])
+    signature = bleu.get_signature()
+    signature.update("bs", samples)
+    signature.update("seed", seed)
+    # Resamples are summed in single precision: if all are equal, the score may lie outside by a rounding error.
+    interval = min(float(low), score), max(min(float(high), 100.0), score)
+    return ResampledBleu(score, interval, str(signature))
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], config: TranslationMetrics) -> float:
@@ -110,11 +131,3 @@ def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
             f"{len(hypotheses)} translations for {len(references)} references; "
             "give one translation for each reference, and at least one"
         )
-
-
-def _interval(bleu: BLEUScore, signature: str) -> tuple[float, float]:
-    # Only the JSON form holds the interval, as the mean of the resamples and half the width.
-    form = json.loads(bleu.format(width=12, signature=signature, is_json=True))
-    mean, reach = form.get("confidence_mean", bleu.score), form.get("confidence_var", 0.0)
-    # Resamples are summed in single precision: if all are equal, the score may lie outside by a rounding error.
-    return min(mean - reach, bleu.score), max(min(mean + reach, 100.0), bleu.score)

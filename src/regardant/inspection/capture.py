@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regardant.inspection.places import Call, Keep, Site, choose
+from regardant.inspection.places import AttentionCall, Call, Keep, Site, choose
 from regardant.layers.observed import observing
 from regardant.models.base import Model
 
@@ -50,11 +50,22 @@ class Records(Mapping[str, list[Tensor]]):
         """Return all calls as one tensor, concatenated along the elements (dimension -2)."""
         return torch.cat(self[place], -2)
 
+    def mask(self, attention: str) -> Tensor:
+        """Return the pairs that may attend [B, H, Q, K], of all calls of an attention whose weights are recorded.
+
+        True = may attend, by the view and by the mechanism's own mask.
+        """
+        calls = self._calls[f"{attention}.weights"]
+        with torch.no_grad():
+            return torch.cat([call.mask().cpu() for call in calls if isinstance(call, AttentionCall)], -2)
+
     def gradients(self, of: Tensor) -> dict[str, list[Tensor]]:
         """Return the gradients of the scalar `of` with respect to every place, by name, with the shapes of the records.
 
         The scalar may be the log-probability of a token. Gates, probabilities and the scores of a mechanism that takes
         no bias have no gradient and are left out. A tensor that passes several places has its full gradient at each.
+        The gradient of a recurrent cell's state is the direct effect of the cell's output at that step, without the
+        effect through later states and the final one.
 
         Raises ValueError if nothing was captured with gradients.
         """

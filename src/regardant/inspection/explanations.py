@@ -1,12 +1,17 @@
 """Three measures of the importance of source tokens for a target token: is attention an explanation?
 
     attention            weight that the query of a target token gives to each source token
-    gradient x input     |x_s . dlog p(y_t) / dx_s|, where x_s is the embedding of source token s
+    gradient x input     |x_s . dlog p(y_t) / dx_s|, where x_s is the vector of source token s that the first layer
+                         reads
     leave one out        total variation distance between the distributions of the next token with the whole source and
                          without the token s
 
-Jain and Wallace 2019, "Attention is not explanation", https://arxiv.org/abs/1902.10186, algorithm 1. The agreement of
-two measures is Kendall's tau between their orders of the source tokens, for each target token.
+Jain and Wallace 2019, "Attention is not explanation", https://arxiv.org/abs/1902.10186, algorithm 1, with three
+differences. Their gradient holds the attention weights constant; here it passes through them as well. Their x_s is the
+word embedding alone; here it is scaled, and holds the position if positions are added. Their code leaves out the
+positions 1 to n - 2 of n tokens; here all are left out in turn.
+
+The agreement of two measures is Kendall's tau between their orders of the source tokens, for each target token.
 
 Shape legend: S source tokens, T target tokens, M size of an embedding.
 """

@@ -4,6 +4,8 @@
     distance    mean over targets of |dL_t / dx_s|, L_t the loss of the target at position t, x_s the vector that the
                 model reads at position s = t - d
 
+Both are of the loss that training minimises, with label smoothing and z-loss, but without dropout.
+
 A gradient that vanishes with distance makes long dependencies hard to learn: Bengio et al. 1994, "Learning long-term
 dependencies with gradient descent is difficult"; Pascanu et al. 2013, https://arxiv.org/abs/1211.5063, eq. 5. Residual
 connections keep it from vanishing with depth: He et al. 2016, https://arxiv.org/abs/1512.03385; by depth for pre-norm

@@ -1,8 +1,8 @@
 """Measures of each attention head over sentences.
 
-A row of weights is treated as a distribution: negative weights are set to zero and the rest normalised. Queries with a
-single visible key and rows of zeros are left out. Means are over all other queries of all sentences, unless a field
-says that they are over sentences.
+A row of weights is treated as a distribution: negative weights are set to zero and the rest normalised. Queries that
+may attend to fewer than two keys and rows of zeros are left out. Means are over all other queries of all sentences,
+unless a field says that they are over sentences or over some queries.
 
 Shape legend: L layers, H heads, Q queries, K keys, N heads of all layers, layer after layer.
 """
@@ -29,6 +29,9 @@ class Attended(NamedTuple):
     """[L, H, Q, K]"""
     idle: Tensor
     """[K] bool: keys with little content, such as special tokens and punctuation. The first key always counts."""
+    mask: Tensor | None = None
+    """[L, H, Q, K] bool, or [Q, K] for all heads: True = may attend, by the view and by the mechanism itself. None: may
+    attend to all keys or, if attention is causal, to those that are not after the query."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,15 @@ class HeadMeasures:
     entropy: Tensor
     """Mean entropy of a row, in nats: 0 if all weight is on one key."""
     entropy_share: Tensor
-    """Mean entropy of a row relative to that of a uniform row over the visible keys: from 0 to 1."""
+    """Mean entropy of a row relative to that of a uniform row over the keys that are not masked: from 0 to 1."""
     distance: Tensor
     """Mean absolute distance from query to key, weighted by attention, in tokens."""
     previous: Tensor
-    """Mean weight on the key one position before the query."""
+    """Mean weight on the key one position before the query, over the queries with such a key."""
     own: Tensor
-    """Mean weight on the key at the query's position."""
+    """Mean weight on the key at the query's position, over the queries with such a key."""
     next: Tensor
-    """Mean weight on the key one position after the query."""
+    """Mean weight on the key one position after the query, masked or not, over the queries with such a key."""
     first: Tensor
     """Mean weight on the first key of the sentence."""
     last: Tensor
@@ -82,29 +85,28 @@ class HeadMeasures:
 def measure_heads(sentences: Iterable[Attended], *, causal: bool = False) -> HeadMeasures:
     """Measure all heads of one kind of attention, one sentence at a time.
 
-    causal: a query sees no later key.
+    causal: a query of a sentence without a mask may attend to no later key.
 
     Raises ValueError if there is no sentence.
     """
     sums: dict[str, Tensor] = {}
-    rows = pairs = torch.zeros(())
-    count = 0
-    for weights, idle in sentences:
-        p, at, visible = _distributions(weights, causal)
+    counts: dict[str, Tensor] = {}
+    number = 0
+    for weights, idle, mask in sentences:
+        p, visible = _distributions(weights, mask, causal)
         real = p.sum(-1) > 0  # [L, H, Q]
-        flat, there = p.flatten(0, 1), real.flatten(0, 1)
-        both = there[:, None] & there
-        found = {name: (value * real).sum(-1) for name, value in _of_queries(p, at, visible).items()}
+        there = real.flatten(0, 1)
+        both = there[:, None] & there  # [N, N, Q]
+        found = {name: value.sum(-1) for name, value in _of_queries(p, visible).items()}
         found |= _of_sentence(p, real, idle)
-        found["distances"] = (jensen_shannon(flat) * both).sum(-1)
+        found["distances"] = (jensen_shannon(p.flatten(0, 1)) * both).sum(-1)
         sums = {name: sums.get(name, 0) + value for name, value in found.items()}
-        rows, pairs, count = rows + real.sum(-1), pairs + both.sum(-1), count + 1
-    if not count:
+        counts = {name: counts.get(name, 0) + value for name, value in _counts(real, both, p.shape[-1]).items()}
+        number += 1
+    if not number:
         raise ValueError("no sentence to measure heads over: give one")
-    divisors = {"coverage": sums.pop("sentences"), "distances": pairs}
-    divisors["idle"] = divisors["coverage"]
-    means = {name: value / divisors.get(name, rows) for name, value in sums.items()}
-    return HeadMeasures(**means, sentences=count)
+    means = {name: value / counts.get(name, counts["queries"]) for name, value in sums.items()}
+    return HeadMeasures(**means, sentences=number)
 
 
 def jensen_shannon(p: Tensor) -> Tensor:
@@ -114,20 +116,21 @@ def jensen_shannon(p: Tensor) -> Tensor:
     return (torch.stack(divergences) / math.log(2)).clamp(0, 1).sqrt()
 
 
-def _distributions(weights: Tensor, causal: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the normalised rows with several visible keys [L, H, Q', K], their positions and key counts [Q']."""
-    num_queries, num_keys = weights.shape[-2:]
-    at = torch.arange(num_queries)
-    visible = at + 1 if causal else torch.full_like(at, num_keys)
-    chosen = visible > 1
-    given = weights[:, :, chosen].double().clamp(min=0)
+def _distributions(weights: Tensor, mask: Tensor | None, causal: bool) -> tuple[Tensor, Tensor]:
+    """Return the normalised rows [L, H, Q, K], zeros where fewer than two keys are visible, and the numbers of visible
+    keys [#L, #H, Q], two at least."""
+    if mask is None:
+        mask = torch.ones(weights.shape[-2:], dtype=torch.bool)
+        mask = mask.tril() if causal else mask
+    visible = mask.sum(-1)
+    given = weights.double().clamp(min=0) * (visible > 1)[..., None]
     total = given.sum(-1, keepdim=True)
-    return given / total.masked_fill(total == 0, 1), at[chosen], visible[chosen]
+    return given / total.masked_fill(total == 0, 1), visible.clamp(min=2)
 
 
-def _of_queries(p: Tensor, at: Tensor, visible: Tensor) -> dict[str, Tensor]:
-    """Return the measures of each query [L, H, Q'] by name."""
-    offsets = torch.arange(p.shape[-1]) - at[:, None]
+def _of_queries(p: Tensor, visible: Tensor) -> dict[str, Tensor]:
+    """Return the measures of each query [L, H, Q] by name: zeros for rows of zeros."""
+    offsets = torch.arange(p.shape[-1]) - torch.arange(p.shape[-2])[:, None]
     entropy = torch.special.entr(p).sum(-1)
     return {
         "entropy": entropy,
@@ -140,13 +143,26 @@ def _of_queries(p: Tensor, at: Tensor, visible: Tensor) -> dict[str, Tensor]:
 
 
 def _of_sentence(p: Tensor, real: Tensor, idle: Tensor) -> dict[str, Tensor]:
-    """Return the measures of a sentence [L, H] by name: zeros if no query was measured, and `sentences` is False."""
+    """Return the measures of a sentence [L, H] by name: zeros if no query was measured."""
     idle = idle.clone()
     idle[:1] = True
     taken = p.sum(-2)
-    queries = real.sum(-1)
     return {
         "coverage": taken.clamp(max=1).mean(-1),
-        "idle": (taken / queries.clamp(min=1)[..., None])[..., idle].amax(-1),
-        "sentences": queries > 0,
+        "idle": (taken / real.sum(-1).clamp(min=1)[..., None])[..., idle].amax(-1),
     }
+
+
+def _counts(real: Tensor, both: Tensor, num_keys: int) -> dict[str, Tensor]:
+    """Return the numbers of queries, or of sentences, that the sums of measures are divided by, by name.
+
+    Args:
+        real: [L, H, Q] bool, the measured queries.
+        both: [N, N, Q] bool, the queries that are measured in both heads.
+        num_keys: number of keys of the sentence.
+    """
+    at, queries = torch.arange(real.shape[-1]), real.sum(-1)
+    has_key = {name: (at + offset >= 0) & (at + offset < num_keys) for name, offset in OFFSETS.items()}
+    of_offsets = {name: (real & there).sum(-1) for name, there in has_key.items()}
+    sentences = (queries > 0).long()
+    return {"queries": queries, "coverage": sentences, "idle": sentences, "distances": both.sum(-1), **of_offsets}

@@ -5,12 +5,14 @@
                    value is taken of the sum over each sequence, so that sequences do not cancel out
                                                                                    Michel et al. 2019, eq. 2
 
-https://arxiv.org/abs/1905.10650. Both are in nats per target, so that they can be compared.
+https://arxiv.org/abs/1905.10650. Both are of the loss that validation reports, without label smoothing and z-loss, in
+nats per target, so that they can be compared.
 
 Shape legend: B batch, L layers, H heads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,10 @@ from torch import Tensor, nn
 from regardant.inspection.ablation import Pass, ablate_heads
 from regardant.inspection.capture import capture
 from regardant.inspection.ranks import spearman
+from regardant.models.heads import Head
+
+ADDED_TO_LOSS = ("label_smoothing", "z_loss")
+"""Attributes of heads that are in `Loss.total` and not in `Loss.plain`."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ def by_gradient(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[s
         with (
             torch.enable_grad(),
             torch.backends.cudnn.flags(enabled=False),
+            _with_plain_loss(model),
             capture(model, places, gradients=True) as r,
         ):
             loss = run()
@@ -78,3 +85,17 @@ def by_gradient(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[s
         )  # [L, B, H]
         total, tokens = total + of_sentences.abs().sum(1), tokens + int(loss.count)
     return total / tokens
+
+
+@contextmanager
+def _with_plain_loss(model: nn.Module) -> Iterator[None]:
+    """Set label smoothing and z-loss of the heads to 0, so that `Loss.total` is `Loss.plain` with a gradient."""
+    heads = [module for module in model.modules() if isinstance(module, Head)]
+    kept = [(head, name, getattr(head, name)) for head in heads for name in ADDED_TO_LOSS if hasattr(head, name)]
+    try:
+        for head, name, _ in kept:
+            setattr(head, name, 0.0)
+        yield
+    finally:
+        for head, name, value in kept:
+            setattr(head, name, value)

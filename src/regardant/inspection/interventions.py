@@ -108,7 +108,13 @@ class EditRow:
 
 @dataclass(frozen=True)
 class MaskKey:
-    """Masking of a key for all queries."""
+    """Masking of a key for all queries.
+
+    A mechanism cannot tell the masked key from padding, and two mechanisms read more than keys from padding. In
+    `local_predictive` a masked first or last key shortens the source, so that predicted positions move. In `lsh` the
+    masked token is in the bucket of padding: its own query attends to nothing, and queries of the bucket that it left
+    may reach one key further.
+    """
 
     attention: str
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from regardant.layers.residual import ResidualStream
 from regardant.models.base import Model
+from regardant.models.hierarchical import HierarchicalEncoder
 from regardant.models.sequence import SequenceDecoder, SequenceEncoder
 from regardant.models.vectors import Vectors
 
@@ -72,9 +73,11 @@ def _reading(logits: Tensor, final: Tensor, answers: Tensor) -> tuple[Tensor, Te
 def residual_stack(model: Model) -> Any:
     """Return the sequence model whose output the head reads: layers on one residual stream, then a norm.
 
-    Raises ValueError for a model without one.
+    Raises ValueError for a model without one, such as a hierarchical one, whose head reads the sum of two stacks.
     """
     stacks = [module for module in model.modules() if isinstance(module, SequenceEncoder | SequenceDecoder)]
+    if any(isinstance(stack, HierarchicalEncoder) for stack in stacks):
+        raise ValueError("a hierarchical model adds two stacks: it has no residual stream that leads to its head")
     if stacks and isinstance(getattr(stacks[-1], "final_norm", None), nn.Module):
         return stacks[-1]
     raise ValueError(f"{type(model).__name__} has no residual stream that leads to its head")

@@ -104,6 +104,13 @@ class AttentionCall(Call):
         slices = (slice(start, start + at_once) for start in range(0, len(q), at_once))
         return torch.cat([ask(q[some], k[some], _slice_view(self.view, some)) for some in slices])
 
+    def mask(self) -> Tensor:
+        """Return the pairs that may attend [B, H, Q, K], by the view and by the mechanism's own mask: True = may."""
+        q = self.tensors["query"]
+        k = expand_heads(self.tensors["key"], q.shape[1])
+        own, given = self.mechanism.mask(q, k, self.view), self.view.mask(q, k)
+        return (own if given is None else own & given).expand(*q.shape[:3], k.shape[2])
+
     def gradient(self, quantity: str, gradients: Mapping[str, Tensor]) -> Tensor | None:
         if quantity not in ("weights", "scores"):
             return gradients.get(quantity)
@@ -144,6 +151,11 @@ class RecurrentCall(Call):
         return torch.stack([of_way[quantity] for of_way in gates], 1)
 
     def gradient(self, quantity: str, gradients: Mapping[str, Tensor]) -> Tensor | None:
+        """Return the gradient with respect to `state`: the effect of each state as an output of the cell at its step.
+
+        PyTorch's cells compute later states and the final one inside, from states that no hook sees, so that a state's
+        effect through them is not in its gradient.
+        """
         return self._by_direction(self._unpacked(gradients["state"])) if quantity == "state" else None
 
     def _unpacked(self, data: Tensor) -> Tensor:

@@ -61,6 +61,7 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, real: Tensor | None, scale: float, causal: bool) -> Tensor:
         q, k, v = (x if x.stride(3) == 1 else x.contiguous() for x in (q, k, v))
+        real = None if real is None else real.contiguous()  # kernels are given no strides of the mask
         mixed = _like(q, v.shape[3])
         ctx.save_for_backward(q, k, v, real)
         ctx.scale, ctx.causal = scale, causal

@@ -53,7 +53,8 @@ class _ReluAndDropout(torch.autograd.Function):
 def _relu_forward(x, result, seed, dropped, factor, count, DROPS: tl.constexpr, BLOCK: tl.constexpr):
     places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = places < count
-    block = tl.maximum(tl.load(x + places, mask=inside, other=0.0).to(tl.float32), 0.0)
+    block = tl.load(x + places, mask=inside, other=0.0).to(tl.float32)
+    block = tl.where(block < 0.0, 0.0, block)  # tl.maximum turns NaN into 0 on an accelerator
     if DROPS:
         block = tl.where(keeps(seed, tl.program_id(0), dropped, BLOCK), block * factor, 0.0)
     tl.store(result + places, block.to(result.dtype.element_ty), mask=inside)

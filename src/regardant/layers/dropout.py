@@ -4,6 +4,10 @@ The dropout bits are a hash of a counter (two rounds of multiply and xor-shift w
 Wellons), keyed by (seed, rank, update, micro-batch) and the place in the model. Activation checkpointing, reversible
 layers and a resumed run recompute them exactly. Hashing uses all threads; torch's generator on a CPU uses one.
 
+The shifts are arithmetic, where those of `lowbias32` are logical, so that hash(c) = hash(~c). A mask is therefore
+mirrored around the place where its counter changes its sign. A mask of n hashes, which serve two elements each, has
+such a place with a probability of about 2n / 2^32.
+
 A place that is called several times under one key must pass the number of the call, or its masks are all the same.
 """
 

@@ -1,7 +1,8 @@
 """Recurrent stacks: a state that is carried from token to token.
 
-Vanilla: h_t = tanh(W x_t + U h_(t-1) + b) (Elman 1990). LSTM: Hochreiter and Schmidhuber 1997. GRU: Cho et al. 2014,
-https://arxiv.org/abs/1406.1078. The cells are PyTorch's own.
+Vanilla: h_t = tanh(W x_t + U h_(t-1) + b) (Elman 1990). LSTM: Hochreiter and Schmidhuber 1997, with the forget gate of
+Gers et al. 2000. GRU: Cho et al. 2014, https://arxiv.org/abs/1406.1078, but with the candidate state
+tanh(W x_t + r * (U h_(t-1) + b)), where theirs is tanh(W x_t + U (r * h_(t-1))). The cells are PyTorch's own.
 
 Shape legend: B sentences, N rows, T tokens, L layers, I size of the input, R size of the state.
 """

@@ -17,7 +17,7 @@ from torch import Tensor
 
 LEAST_ENERGY = 1e-10
 """Energy of a band below which it counts as silent, as in Whisper (Radford et al. 2022). The rounding to 16 bits alone
-gives about fifty times as much."""
+gives at least fifty times as much."""
 
 
 def mel(frequency: float) -> float:

@@ -29,7 +29,9 @@ from regardant.training.checkpoints import write_atomically
 STATISTICS = "series.json"
 
 HISTORY, PATCH_LENGTH = 336, 16
-"""Steps of a history and of a patch where a table is long enough (Nie et al. 2023, section 4.1: PatchTST/42)."""
+"""Steps of a history and of a patch where a table is long enough (Nie et al. 2023, section 4.1: PatchTST/42).
+
+Here these make 41 patches: see `models.representations.series`."""
 
 LEAST_DEVIATION = 1e-12
 """Standard deviation, as a share of a column's largest value, below which it counts as constant and is not divided."""

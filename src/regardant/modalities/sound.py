@@ -48,7 +48,10 @@ MEL_BANDS = (80, 40, 20, 10)
 
 @dataclass(frozen=True)
 class Statistics:
-    """Mean and standard deviation of each mel band over all frames of training recordings, and their sample rate."""
+    """Mean and standard deviation of each mel band over all frames of training recordings, and their sample rate.
+
+    The silent frames that only fill the last element of a recording do not count.
+    """
 
     mean: Sequence[float]
     deviation: Sequence[float]
@@ -107,7 +110,8 @@ class SoundModalityConfig(RecordingModalityConfig):
         unscaled, count, total, squares = None, 0, np.zeros(1), np.zeros(1)
         for recording in self.alike(items):
             unscaled = unscaled or self._unscaled(recording.rate)
-            frames = unscaled.frames([recording.samples])[0].double().numpy()
+            begun = -(-len(recording.samples) // unscaled.log_mel.hop)  # later frames only fill the last element
+            frames = unscaled.frames([recording.samples])[0, :begun].double().numpy()
             count, total, squares = count + len(frames), total + frames.sum(0), squares + (frames**2).sum(0)
         assert unscaled is not None
         mean = total / count

@@ -51,7 +51,7 @@ class Device:
     bandwidth: float
     """Memory bandwidth, in bytes per second."""
     link: float
-    """Bytes per second to other devices of its machine, one way."""
+    """Bytes per second to other devices of its machine, one way: an assumption."""
     narrow: bool = True
     """True if activations are in bfloat16."""
     resident: float = 1e9
@@ -65,8 +65,8 @@ DEVICES = {
     "h100": Device("h100", 80e9, 989e12, 0.34, 3.3e12, 400e9),
     "h200": Device("h200", 141e9, 989e12, 0.34, 4.8e12, 400e9),
 }
-"""Dense bfloat16 rates of the data sheets of NVIDIA's SXM modules. Share and launch of the H200 were measured:
-docs/decisions/0025."""
+"""Memory, bandwidth and dense bfloat16 rates of the data sheets of NVIDIA's SXM modules. Their links have 300 GB/s
+(A100) and 450 GB/s one way; less is assumed here. Share and launch of the H200 were measured: docs/decisions/0025."""
 
 
 @dataclass(frozen=True)

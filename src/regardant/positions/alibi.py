@@ -22,7 +22,11 @@ class AlibiConfig(PositionsConfig):
 
 
 class Alibi(Positions):
-    """Bias with slopes 2^(-8/H), 2^(-16/H), ..., 2^-8. Without a causal mask it falls on both sides."""
+    """Bias with slopes 2^(-8/H), 2^(-16/H), ..., 2^-8.
+
+    The paper defines it for causal decoders. Without a causal mask it falls on both sides alike, so that a model cannot
+    tell the token before from the one after.
+    """
 
     acts_on = "scores"
     slopes: Tensor

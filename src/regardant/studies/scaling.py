@@ -69,11 +69,11 @@ class Scaling:
         return [*table, *self.law.lines(), self.verdict()]
 
     def verdict(self) -> str:
-        """Return a sentence that says whether the losses follow a power law."""
+        """Return a sentence that says whether the losses change with x. R squared says how near a power law is."""
         low, high = self.law.interval
         if low <= 0 <= high:
-            return "no power law: the interval of the exponent contains 0"
-        return f"the losses {'fall' if low > 0 else 'rise'} with {self.by} by a power law"
+            return "no trend is shown: the interval of the exponent contains 0"
+        return f"the losses {'fall' if low > 0 else 'rise'} with {self.by}"
 
     def page(self, recipe: str) -> str:
         """Return an offline HTML page with the points and the line."""
@@ -99,6 +99,8 @@ class Scaling:
 
 def scale(load: Load, folder: Path, by: ScaledQuantity, minutes: float, log: Log = print) -> Scaling:
     """Train four points with three seeds each, within about `minutes`, and fit a power law.
+
+    There is no fit with a floor if two points have the same size, as widths of a small model may round to one number.
 
     Raises ConfigError for a recipe without the field that is swept, KeyboardInterrupt for an interrupted sweep.
     """

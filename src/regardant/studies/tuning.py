@@ -2,7 +2,8 @@
 
 A stage trains every value for a short time; Optuna's successive halving decides which of them train for the whole time
 (Jamieson and Talwalkar 2016, https://arxiv.org/abs/1502.07943). In the end the best settings and the recipe's own train
-with another seed: settings count as better only if they are better with both seeds.
+with another seed: settings count as better only if they are better with both seeds. The first seed selected them, so
+that the other one is the only independent comparison.
 
 FOLDER/tuning.json   minutes and recipe of the sweep; others are refused when it is resumed
 FOLDER/tuning.log    Optuna's journal of all trials, from which an interrupted sweep is resumed
@@ -13,7 +14,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,13 +62,18 @@ class Stage:
     paths: Sequence[str]
     """Dotted fields of the recipe. Missing ones are left out."""
     values: Callable[[float], list[float]]
-    """Function from the current value of the first field to the values to try."""
+    """Function from the current value of a field to the values to try, as many for each field."""
+
+    def candidates(self, current: Mapping[str, float]) -> list[dict[str, float]]:
+        """Return the values to try by field: each field changes from its own current value, and none is repeated."""
+        columns = [self.values(value) for value in current.values()]
+        found = [dict(zip(current, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [one for number, one in enumerate(found) if one not in (current, *found[:number])]
 
 
 def _times(*factors: float, whole: bool = False, least: float = 0.0) -> Callable[[float], list[float]]:
     def values(current: float) -> list[float]:
-        found = [max(least, round(current * one) if whole else float(f"{current * one:.3g}")) for one in factors]
-        return [value for value in dict.fromkeys(found) if value != current]
+        return [max(least, round(current * one) if whole else float(f"{current * one:.3g}")) for one in factors]
 
     return values
 
@@ -76,11 +82,11 @@ STAGES = (
     Stage("learning rate", ["training.schedule.learning_rate"], _times(1 / 3, 3)),
     Stage("warm-up", ["training.schedule.warmup_steps"], _times(1 / 4, 4, whole=True, least=1)),
     Stage("batch", ["training.batch_tokens"], _times(1 / 2, 2, whole=True, least=64)),
-    Stage("dropout", ["model.dropout"], lambda current: [one for one in (0.0, 0.1, 0.3) if one != current]),
+    Stage("dropout", ["model.dropout"], lambda current: [0.0, 0.1, 0.3]),
     Stage(
         "layers",
         ["model.encoder.num_layers", "model.decoder.num_layers", "model.num_layers"],
-        lambda current: [one for one in (current - 1, current + 1) if one > 0],
+        lambda current: [max(1, current - 1), current + 1],
     ),
 )
 """Stages in the order of the lectures."""
@@ -120,7 +126,7 @@ class Tuned:
 
     @property
     def beats(self) -> bool:
-        """True if the settings are better than the recipe's own with both seeds."""
+        """True if the settings are better than the recipe's own with the seed that selected them and with another."""
         if not self.settings or self.again is None:
             return False
         return self.metric.score(self.again[1]) > self.metric.score(self.again[0])
@@ -130,10 +136,10 @@ class Tuned:
         if not self.settings:
             return "no setting was better than the recipe's own"
         if self.again is None:
-            return "better with one seed; the time was up before another seed could confirm it"
+            return "better with the seed that selected them; the time was up before another seed could confirm it"
         own, best = self.again
-        with_other = f"with another seed {self.metric.name} is {best:.4g}, with the recipe's own settings {own:.4g}"
-        return f"better than the recipe's own settings: {with_other}" if self.beats else f"not confirmed: {with_other}"
+        scores = f"{self.metric.name} is {best:.4g}, with the recipe's own settings {own:.4g}"
+        return f"{'better with another seed as well' if self.beats else 'not confirmed with another seed'}: {scores}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
@@ -274,20 +280,20 @@ def _run_stage(sweep: Sweep, stage: Stage, tuned: Tuned, best: float) -> float:
         tuned.skipped.append(f"{stage.name}: the recipe has no {' or '.join(stage.paths)}")
         return best
     chosen = dict(one.split("=", 1) for one in tuned.settings)
-    current = next(float(chosen.get(path, value)) for path, value in paths.items())
+    current = {path: float(chosen.get(path, value)) for path, value in paths.items()}
     whole = all(isinstance(value, int) for value in paths.values())
     study, sign = sweep.study(stage.name), 1 if tuned.metric.higher_is_better else -1
     start = tuned.settings
     if sweep.leaves_schedule_open and all(path.startswith(SCHEDULE) for path in paths):
         start = _with_schedule(start, resolved)
-    for value in [current, *stage.values(current)]:
-        plain = str(int(value)) if whole else f"{value:g}"
-        settings = start if value == current else _with(start, {path: plain for path in paths})
+    for values in [current, *stage.candidates(current)]:
+        changed = {path: str(int(value)) if whole else f"{value:g}" for path, value in values.items()}
+        settings = start if values == current else _with(start, changed)
         short = sweep.score(study, stage.name, settings, SHORT, sweep.seed)
         if short is None:
             tuned.skipped.append(f"{stage.name}: the time was up")
             return best
-        if value == current:
+        if values == current:
             _report(study, sign * short, sign * best)
             continue
         trial = study.ask()

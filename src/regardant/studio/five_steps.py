@@ -126,7 +126,8 @@ def _asymmetry(mechanism: Attention, q: Tensor, k: Tensor, head: int) -> float:
     """
     device = next((one.device for one in mechanism.parameters()), q.device)
     with torch.inference_mode():
-        scores = mechanism.scores(q.to(device), k.to(device)).cpu()[0, head].double()
+        k = expand_heads(k, q.shape[1])
+        scores = mechanism.compute_scores(q.to(device), k.to(device), EVERYTHING).cpu()[0, head].double()
     return float((scores - scores.mT).norm() / (2 * scores.norm()).clamp_min(1e-12))
 
 

@@ -2,7 +2,8 @@
 
 RUN/evaluation/NAME.json                 scores of a test set
 RUN/evaluation/NAME.predictions.jsonl    its items in their order: {"target", "answer", ...}, where a task keeps them;
-                                         and "right", true or false, if a right answer may differ from the target
+                                         "right", true or false, if a right answer may differ from the target; "item",
+                                         the number of the item, if items have several answers, a line each
 """
 
 import json
@@ -49,6 +50,17 @@ PREDICTIONS = ".predictions.jsonl"
 
 SIZES = ("items", "characters", "sentences")
 """Keys of scores that hold sizes of a test set."""
+
+
+@dataclass(frozen=True)
+class KeptAnswers:
+    """Answers that a run has given to a test set."""
+
+    targets: Sequence[Any]
+    right: Sequence[float]
+    """1 for each right answer, 0 for each wrong one."""
+    items: Sequence[int] | None
+    """Number of the item of each answer. None: each answer is to an item of its own."""
 
 
 class ComparedConfig(Protocol):
@@ -196,7 +208,7 @@ def compare_runs(runs: Mapping[Path, tuple[ComparedConfig, Mapping[str, Any]]]) 
     scores = {folder: _evaluated(folder) for folder in runs}
     sets = _shared(scores)
     metrics = [metric.name for metric in first.metrics]
-    answers = {name: [_right(folder, name) for folder in runs] for name in sets}
+    answers = {name: [_read_answers(folder, name, scores[folder][name]) for folder in runs] for name in sets}
     _require_same_targets(runs, answers)
     compared = []
     for number, (folder, name) in enumerate(zip(runs, names_from_where_paths_part(list(runs)), strict=True)):
@@ -205,7 +217,7 @@ def compare_runs(runs: Mapping[Path, tuple[ComparedConfig, Mapping[str, Any]]]) 
         for one in sets if number else ():
             (before, now) = answers[one][0], answers[one][number]
             if before is not None and now is not None:
-                tested[one] = paired_bootstrap(before[1], now[1])
+                tested[one] = paired_bootstrap(before.right, now.right, before.items)
         settings = differences(first.model_dump(mode="json"), config.model_dump(mode="json"), but=UNCOMPARED)
         history = read_history(folder, plan, metrics)
         kept = {one: {key: scores[folder][one][key] for key in metrics if key in scores[folder][one]} for one in sets}
@@ -251,8 +263,11 @@ def _shared(scores: Mapping[Path, Mapping[str, Any]]) -> list[str]:
     return common
 
 
-def _right(folder: Path, name: str) -> tuple[list[str], list[float]] | None:
-    """Return the targets of a test set, and 1 for every item answered right. None if no answers are kept."""
+def _read_answers(folder: Path, name: str, scores: Mapping[str, Any]) -> KeptAnswers | None:
+    """Return the answers to a test set. None if none are kept.
+
+    Raises RunError for several answers to an item without its number, which earlier versions did not keep.
+    """
     path = folder / "evaluation" / f"{name}{PREDICTIONS}"
     if not path.is_file():
         return None
@@ -260,18 +275,22 @@ def _right(folder: Path, name: str) -> tuple[list[str], list[float]] | None:
         # A line ends at a line feed and nowhere else: a text may hold U+2028.
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
         right = [float(one.get("right", one["answer"] == one["target"])) for one in lines]
-        return [one["target"] for one in lines], right
+        items = [int(one["item"]) for one in lines] if lines and "item" in lines[0] else None
+        answers = KeptAnswers([one["target"] for one in lines], right, items)
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path} is damaged ({error}): evaluate {folder} anew") from error
+    if items is None and len(lines) > scores.get("items", len(lines)):
+        raise RunError(f"{path} has no numbers of items, since an earlier version wrote it: evaluate {folder} anew")
+    return answers
 
 
-def _require_same_targets(
-    runs: Mapping[Path, Any], answers: Mapping[str, Sequence[tuple[list[str], list[float]] | None]]
-) -> None:
+def _require_same_targets(runs: Mapping[Path, Any], answers: Mapping[str, Sequence[KeptAnswers | None]]) -> None:
     first, *others = runs
     for name, (expected, *given) in answers.items():
         for folder, one in zip(others, given, strict=True):
-            if expected is not None and one is not None and one[0] != expected[0]:
+            if expected is None or one is None:
+                continue
+            if (one.targets, one.items) != (expected.targets, expected.items):
                 raise RunError(
                     f"{name} of {folder} has other targets than that of {first}: compare runs that were evaluated on "
                     "the same test set"

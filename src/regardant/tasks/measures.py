@@ -167,17 +167,19 @@ def measure(model: Model, name: str, probes: Sequence[Probe], unit: str) -> Meas
 
 
 def attended(model: Model, probes: Iterable[Probe], kind: str) -> Iterator[Attended]:
-    """Yield the weights of each row, without its padding, in all layers and heads of a kind of attention."""
+    """Yield weights and mask of each row, without its padding, in all layers and heads of a kind of attention."""
     sides, places = model.attention_kinds[kind], attention_places(model)[kind]
     for probe in probes:
         with torch.inference_mode(), capture(model, [f"{name}.weights" for name in places]) as records:
             model.scores(**probe.inputs)
         layers = torch.stack([records.whole(f"{name}.weights") for name in places], 1)  # [N, L, H, Q, K]
+        masks = torch.stack([records.mask(name) for name in places], 1)
         queries, keys = (real_elements(model, name, probe.inputs[name]) for name in (sides.queries, sides.keys))
         special = class_tokens(model, sides.keys)
-        for weights, asking, asked, labels in zip(layers, queries, keys, probe.labels[sides.keys], strict=True):
+        rows = zip(layers, masks, queries, keys, probe.labels[sides.keys], strict=True)
+        for weights, mask, asking, asked, labels in rows:
             idle = torch.tensor([says_little(label) for label in [*special, *labels]])
-            yield Attended(weights[:, :, asking][..., asked], idle)
+            yield Attended(weights[:, :, asking][..., asked], idle, mask[:, :, asking][..., asked])
 
 
 def says_little(label: str) -> bool:
@@ -186,13 +188,16 @@ def says_little(label: str) -> bool:
 
 
 def _follow(found: Measures, model: Model, probes: Sequence[Probe], kind: str) -> None:
-    """Add rollout, and flow over some rows, of a kind of attention among the elements of one input."""
+    """Add rollout, and flow over some rows, of a kind of attention among the elements of one input.
+
+    Both reach beyond the mask of a single layer, and are measured without it.
+    """
     causal = model.attention_kinds[kind].causal
-    rolled = (Attended(rollout(weights)[:, None], idle) for weights, idle in attended(model, probes, kind))
+    rolled = (Attended(rollout(one.weights)[:, None], one.idle) for one in attended(model, probes, kind))
     found.rollout[kind] = measure_heads(rolled, causal=causal)
     rows = (_begun(one) if causal else one for one in attended(model, probes, kind))
     short = islice((one for one in rows if len(one.idle) <= LONGEST_FLOW), FLOWED)
-    flows = [Attended(flow(weights)[None, None], idle) for weights, idle in short]
+    flows = [Attended(flow(one.weights)[None, None], one.idle) for one in short]
     if flows:
         found.flow[kind] = measure_heads(flows, causal=causal)
     else:
@@ -215,7 +220,7 @@ def _read_layers(found: Measures, model: Model, probes: Iterable[Probe]) -> None
         torch.cat([getattr(one, name) for one in read], 1).double() for name in ("rank", "probability", "divergence")
     )
     found.lens = [
-        LensLayer(n, float((rank == 1).double().mean()), float(rank.median()), float(p.mean()), float(d.mean()))
+        LensLayer(n, float((rank == 1).double().mean()), float(rank.quantile(0.5)), float(p.mean()), float(d.mean()))
         for n, (rank, p, d) in enumerate(zip(ranks, probabilities, divergences, strict=True))
     ]
 

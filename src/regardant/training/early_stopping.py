@@ -18,9 +18,11 @@ class BestValidation:
     def record(self, score: float, update: int) -> bool:
         """Record the validation after an update. Return whether it is the best so far.
 
-        The first one is, whatever its score, so that a run always has weights.
+        The first one is, whatever its score, so that a run always has weights. After a score of NaN, which compares
+        with no number, any finite one is better.
         """
-        if score > self.best or not self.best_update:
+        best = -math.inf if math.isnan(self.best) else self.best
+        if score > best or not self.best_update:
             self.best, self.best_update, self.without_better = score, update, 0
             return True
         self.without_better += 1

@@ -1,4 +1,4 @@
-"""AdamW with weight decay on the matrices alone, Adam with an L2 penalty on them, and Muon.
+"""AdamW with weight decay, Adam with an L2 penalty, and Muon. Token embeddings, norms and biases do not decay.
 
 Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization", https://arxiv.org/abs/1711.05101, alg. 2.
 Jordan et al. 2024, "Muon", https://kellerjordan.github.io/posts/muon. Its steps are scaled to the length of AdamW's
@@ -43,8 +43,9 @@ class OptimizerConfig(Variants):
     token, and safe in float32, in which the optimizer works under mixed precision too."""
 
     weight_decay: float = Field(0.0, ge=0)
-    """Weight decay: share, times the learning rate, by which an update shrinks matrices. Embeddings, biases and norms
-    do not decay. 0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
+    """Weight decay: share, times the learning rate, by which an update shrinks parameters of two or more dimensions:
+    matrices, learned positions, tables of position biases. Token embeddings do not decay, nor do parameters of one
+    dimension, such as norms and biases. 0 is plain Adam, as in the paper; 0.01 to 0.1 is usual for large models."""
 
     rate_factors: dict[str, _Factor] = Field({})
     """Factors on the learning rate by part of the model, as {encoder: 0.1}. Other parts have 1. The factor of
@@ -87,8 +88,8 @@ class AdamWConfig(OptimizerConfig):
 
 
 class AdamConfig(OptimizerConfig):
-    """Adam whose weight decay is an L2 penalty: `weight_decay` times a matrix is added to its gradient and divided with
-    it by the root of the mean square."""
+    """Adam whose weight decay is an L2 penalty: `weight_decay` times a parameter is added to its gradient and divided
+    with it by the root of the mean square."""
 
     kind: Literal["adam"] = "adam"
 
@@ -186,6 +187,11 @@ def orthogonalise(matrices: Tensor, coefficients: tuple[float, float, float], st
 
 
 def _decayed_and_kept(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Return the trainable parameters that decay, and the others.
+
+    Those of two or more dimensions decay, except the weights of nn.Embedding, which only tokens have. Tables of
+    positions and of their biases are no nn.Embedding, and decay.
+    """
     embeddings = {module.weight for module in model.modules() if isinstance(module, nn.Embedding)}
     decayed: list[nn.Parameter] = []
     kept: list[nn.Parameter] = []

@@ -2,7 +2,7 @@
 
 A schedule is a pure function of two numbers, so resuming needs no state: `update`, counted from 1, and `progress`, the
 share of the budget (updates or minutes) that is spent. Warm-up depends on `update`, decay to an end on `progress`, so
-that a run with a time limit ends its decay on time, on any machine.
+that a run with a time limit ends its decay on time, on any machine. Decay begins at update 1, not after warm-up.
 
 noam            Vaswani et al. 2017, "Attention Is All You Need", https://arxiv.org/abs/1706.03762, eq. 3
 inverse_sqrt    the same curve, given by its peak
@@ -57,7 +57,8 @@ class InverseSqrtConfig(Config):
 
 class _WarmedUpConfig(Config):
     learning_rate: float = Field(5e-4, gt=0)
-    """Learning rate at the end of warm-up."""
+    """Learning rate at the end of warm-up, times the decay of `cosine` and `linear`, which begins at update 1. So their
+    peak is lower: 0.75 of this rate for a linear decay to 0 with a warm-up of a quarter of the run."""
 
     warmup_steps: int = Field(1000, ge=0)
     """Updates of linear warm-up. 0: none."""
@@ -84,7 +85,7 @@ class ConstantConfig(_WarmedUpConfig):
 
 
 class CosineConfig(_DecayingConfig):
-    """Half a cosine from learning_rate down to final_ratio of it at the end, times a linear warm-up."""
+    """Half a cosine from learning_rate at update 1 down to final_ratio of it at the end, times a linear warm-up."""
 
     kind: Literal["cosine"] = "cosine"
 
@@ -93,7 +94,7 @@ class CosineConfig(_DecayingConfig):
 
 
 class LinearConfig(_DecayingConfig):
-    """Linear decay from learning_rate to final_ratio of it at the end, times a linear warm-up."""
+    """Linear decay from learning_rate at update 1 to final_ratio of it at the end, times a linear warm-up."""
 
     kind: Literal["linear"] = "linear"
 

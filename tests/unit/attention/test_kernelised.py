@@ -72,6 +72,25 @@ def test_features_may_learn(draw, length, causal):
     assert_close(*gradients)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_features_and_gradients_of_very_negative_numbers_keep_their_digits(dtype):
+    x = torch.tensor([-80, -30, -17.5, -17, -3, -1e-3, 0, 1e-3, 2, 40], dtype=dtype).requires_grad_()
+    features = linear().key_features(x)
+    (gradient,) = torch.autograd.grad(features.sum(), x)
+    wide = x.detach().double()
+    assert features.dtype == torch.float32
+    assert_close(features.double(), torch.where(wide > 0, wide + 1, wide.exp()), rtol=1e-5, atol=0)
+    right = torch.where(wide > 0, 1, wide.exp())
+    assert_close(gradient.double(), right, rtol=1e-5 if dtype == torch.float32 else 2**-8, atol=0)
+
+
+def test_infinite_numbers_have_a_finite_gradient():
+    x = torch.tensor([-torch.inf, torch.inf], requires_grad=True)
+    features = linear().query_features(x)
+    (gradient,) = torch.autograd.grad(features.sum(), x)
+    assert features.tolist() == [0, torch.inf] and gradient.tolist() == [0, 1]
+
+
 def test_the_state_is_of_constant_size(draw):
     attention, state, sizes = linear(), None, set()
     for q, k, v in zip(*(x.split(1, 2) for x in draw(2 * CHUNK)), strict=True):

@@ -61,6 +61,10 @@ def test_a_spread_is_over_seeds_point_by_point():
     }  # fmt: skip
 
 
+def test_the_median_of_an_even_number_of_seeds_is_the_mean_of_the_middle_two():
+    assert reader.spread(lambda seed: [2.0**seed, 5], 4)["median"] == [3, 5]
+
+
 def test_each_seed_is_measured_once_for_all_series():
     asked = []
     found = reader.spreads(lambda seed: asked.append(seed) or {"a": [seed], "b": [-seed]}, 3)

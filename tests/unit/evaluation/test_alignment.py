@@ -79,6 +79,12 @@ def test_a_threshold_also_links_each_source_word_to_its_heaviest_target_word():
     assert extract_links(weights, 0.1) == {(0, 0), (1, 1)}
 
 
+def test_a_threshold_of_one_adds_no_links_of_weights_above_one():
+    weights = np.array([[3.0, 2.0], [0.5, 1.5]])
+    assert extract_links(weights) == {(0, 0), (1, 1)}
+    assert extract_links(weights, 0.5) == {(0, 0), (1, 1), (1, 0)}
+
+
 def test_a_row_of_zeros_and_an_empty_matrix_have_no_links():
     assert extract_links(np.array([[0.0, 0.0], [0.0, 1.0]])) == {(1, 1)}
     assert extract_links(np.zeros((0, 0))) == extract_links(np.zeros((2, 0))) == set()

@@ -37,3 +37,13 @@ def test_the_interval_of_ten_items_is_wilson_s(right, interval):
     targets = torch.zeros(10, dtype=torch.int64)
     logits = torch.eye(2)[[0] * right + [1] * (10 - right)]
     assert score_classes([(logits, targets)]).interval == pytest.approx(interval, abs=1e-4)
+
+
+@pytest.mark.parametrize(("right", "count"), [(0, 15), (19, 19)])
+def test_the_interval_is_within_0_and_1(right, count):
+    """Of these counts, the bounds are rounded to less than 0 and more than 1."""
+    targets = torch.zeros(count, dtype=torch.int64)
+    logits = torch.eye(2)[[0] * right + [1] * (count - right)]
+    low, high = score_classes([(logits, targets)]).interval
+    assert 0 <= low < high <= 1
+    assert f"{low:.2%}"[0] != "-"

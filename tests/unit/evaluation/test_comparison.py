@@ -28,11 +28,21 @@ def spoilt(share, seed=1):
     return [" ".join("x" if random.random() < share else word for word in line.split()) for line in REFERENCES]
 
 
-GOOD, BAD = spoilt(0.1), spoilt(0.4)
+GOOD, BAD, NEAR = spoilt(0.1), spoilt(0.4), spoilt(0.12, seed=2)
 
 
 def compared(*translations, config=CONFIG):
     return compare_translations(SOURCES, REFERENCES, translations, config)[0]
+
+
+def resampled_differences(first, other, samples):
+    """The differences in BLEU on the sentences that sacreBLEU draws, each scored from its texts."""
+    drawn = np.random.default_rng(12345).choice(len(REFERENCES), size=(samples, len(REFERENCES)))
+
+    def bleu(lines, rows):
+        return sacrebleu.corpus_bleu([lines[row] for row in rows], [[REFERENCES[row] for row in rows]]).score
+
+    return np.array([bleu(other, rows) - bleu(first, rows) for rows in drawn])
 
 
 def test_scores_are_those_of_sacrebleu():
@@ -41,40 +51,42 @@ def test_scores_are_those_of_sacrebleu():
         assert scores.chrf == sacrebleu.corpus_chrf(lines, [REFERENCES]).score
 
 
-def test_the_paired_test_is_sacrebleu_s():
-    near = spoilt(0.12, seed=2)
+def test_scores_and_signature_are_those_of_sacrebleu_s_paired_test():
     metric = {"BLEU": sacrebleu.BLEU()}
-    systems = [("a", GOOD), ("b", BAD), ("c", near)]
+    systems = [("a", GOOD), ("b", BAD), ("c", NEAR)]
     signatures, expected = PairedTest(systems, metric, [REFERENCES], test_type="bs", n_samples=200)()
-    found, told = compare_translations(SOURCES, REFERENCES, [GOOD, BAD, near], CONFIG)
-    assert [one.against_first.p for one in found[1:]] == [result.p_value for result in expected["BLEU"][1:]]
+    found, told = compare_translations(SOURCES, REFERENCES, [GOOD, BAD, NEAR], CONFIG)
+    assert [one.bleu for one in found] == [result.score for result in expected["BLEU"]]
     assert told.bleu == str(signatures["BLEU"])
     assert {"bs:200", "seed:12345", "tok:13a"} <= set(told.bleu.split("|"))
     assert found[0].against_first is None
 
 
-def test_p_is_that_of_the_sacrebleu_command(tmp_path: Path):
-    near = spoilt(0.12, seed=2)
-    for name, lines in (("references", REFERENCES), ("good", GOOD), ("near", near)):
+@pytest.mark.parametrize("pair", [(GOOD, NEAR), (NEAR, GOOD), (GOOD, BAD)], ids=["near", "turned", "far"])
+def test_p_is_the_share_of_resampled_differences_as_far_from_the_difference_as_zero(pair):
+    samples = 60
+    first, other = compared(*pair, config=TranslationMetrics(bootstrap_samples=samples))
+    difference = other.bleu - first.bleu
+    distances = abs(resampled_differences(*pair, samples) - difference)
+    as_far = sum(distance >= abs(difference) for distance in distances)
+    assert other.against_first.p == pytest.approx((as_far + 1) / (samples + 1))
+
+
+def test_the_sacrebleu_command_has_the_same_score_and_the_p_of_one_tail(tmp_path: Path):
+    for name, lines in (("references", REFERENCES), ("good", GOOD), ("near", NEAR)):
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "sacrebleu", "references", "-i", "good", "near", "-w", "6", "-m", "bleu"]
     printed = subprocess.check_output([*command, "--paired-bs", "--paired-bs-n", "200"], cwd=tmp_path, text=True)
     (told,) = (system["BLEU"] for system in json.loads(printed) if system["system"] == "near")
-    _, other = compared(GOOD, near)
-    assert 0.05 < other.against_first.p == pytest.approx(told["p_value"], abs=1e-6)
+    _, other = compared(GOOD, NEAR)
     assert other.bleu == pytest.approx(told["score"], abs=1e-6)
+    assert 0.05 < told["p_value"] < other.against_first.p
 
 
 def test_the_interval_holds_the_differences_of_the_same_sentences_drawn_for_both():
     samples = 40
-    drawn = np.random.default_rng(12345).choice(len(REFERENCES), size=(samples, len(REFERENCES)))
-
-    def bleu(lines, rows):
-        return sacrebleu.corpus_bleu([lines[row] for row in rows], [[REFERENCES[row] for row in rows]]).score
-
-    differences = [bleu(BAD, rows) - bleu(GOOD, rows) for rows in drawn]
     _, other = compared(GOOD, BAD, config=TranslationMetrics(bootstrap_samples=samples))
-    expected = tuple(np.quantile(differences, [0.025, 0.975]))
+    expected = tuple(np.quantile(resampled_differences(GOOD, BAD, samples), [0.025, 0.975]))
     assert other.against_first.interval == pytest.approx(expected, abs=1e-6)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regardant.evaluation.paired import paired_bootstrap, paired_over_seeds
+from regardant.evaluation.paired import difference_by_bootstrap, paired_bootstrap, paired_over_seeds
 
 
 def test_the_paired_bootstrap_tells_chance_from_a_difference():
@@ -24,6 +24,36 @@ def test_the_paired_bootstrap_resamples_all_items():
     found = paired_bootstrap([0, 0, 0], [0, 0, 3], samples=4000)
     assert found.difference == 1
     assert found.interval == (0, 3)  # with a chance of 8/27 no resample holds it, with one of 1/27 all do
+
+
+def test_p_counts_both_tails():
+    found = difference_by_bootstrap(1.0, np.array([-1.0, 0.0, 1.0, 2.0, 3.0]))
+    assert found.p == (4 + 1) / (5 + 1)  # all but 1 are at least as far from 1 as 0 is: two on either side
+    assert found.interval == pytest.approx((-0.9, 2.9))
+
+
+def test_answers_to_one_item_are_resampled_together():
+    """Of 40 items with ten answers each, one differs in all of its answers: a resample may hold none of it."""
+    groups = np.repeat(np.arange(40), 10)
+    first, other = np.zeros(400), (groups == 7).astype(float)
+    together, alone = paired_bootstrap(first, other, groups), paired_bootstrap(first, other)
+    assert together.difference == alone.difference == 10 / 400
+    assert together.interval[0] == 0 and together.p > 0.5
+    assert alone.interval[0] > 0 and alone.p < 0.05
+
+
+def test_an_item_counts_as_often_as_it_has_answers():
+    random, samples = np.random.default_rng(2), 50
+    groups = np.repeat([9, 2, 5, 3, 8, 1], [1, 7, 2, 30, 4, 6])
+    first, other = random.random(50), random.random(50)
+    generator, expected = np.random.default_rng(0), []
+    for _ in range(samples):
+        drawn = np.unique(groups)[generator.integers(0, 6, 6)]
+        rows = np.concatenate([np.flatnonzero(groups == one) for one in drawn])
+        expected.append(other[rows].mean() - first[rows].mean())
+    found = paired_bootstrap(first, other, groups, samples)
+    assert found.difference == pytest.approx(other.mean() - first.mean())
+    assert found.interval == pytest.approx(tuple(np.quantile(expected, [0.025, 0.975])))
 
 
 def test_seeds_are_paired_and_tested_by_student_s_t():

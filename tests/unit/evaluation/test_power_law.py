@@ -30,11 +30,26 @@ def test_the_interval_holds_a_planted_exponent_as_often_as_it_says():
     assert 180 <= held <= 198  # of 200, 95 % are 190
 
 
+def test_seeds_of_a_size_that_is_off_the_line_are_one_observation():
+    law = fit_power_law(np.repeat(SIZES, 3), np.repeat([3.0, 2.0, 2.0, 2.0], 3))
+    means = fit_power_law(SIZES, [3.0, 2.0, 2.0, 2.0])
+    assert law.interval == pytest.approx(means.interval)
+    assert law.interval[0] < 0 < law.interval[1]
+
+
 def test_a_floor_is_found_beneath():
     law = fit_power_law(*planted(0.5, noise=0, seed=0, floor=1.5))
     assert law.floor == pytest.approx(1.5, abs=0.02)
     assert law.exponent_above_floor == pytest.approx(0.5, abs=0.05)
     assert law.exponent < 0.1  # the line alone is bent by the floor
+    assert law.lines()[-1].endswith(", without intervals")
+
+
+def test_three_sizes_are_too_few_for_a_floor():
+    x = np.repeat(SIZES[:3], 3)
+    law = fit_power_law(x, 1.5 + 20 * x**-0.5)
+    assert law.floor is None and law.exponent_above_floor is None
+    assert law.lines()[-1] == "with a floor    no fit: fewer than four sizes, or it did not converge"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -97,14 +98,29 @@ def test_the_interval_of_a_single_sentence_holds_its_score(index: int):
     assert high - low == pytest.approx(0, abs=1e-4)
 
 
-def test_the_interval_is_that_of_the_sacrebleu_command(tmp_path: Path):
-    (tmp_path / "hypotheses").write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
-    (tmp_path / "references").write_text("\n".join(REFERENCES) + "\n", encoding="utf-8")
-    command = [sys.executable, "-m", "sacrebleu", "references", "-i", "hypotheses", "-w", "4", "--score-only"]
-    printed = subprocess.check_output([*command, "--confidence", "--confidence-n", "50"], cwd=tmp_path, text=True)
+def test_the_interval_holds_95_percent_of_the_scores_of_resampled_sentences():
+    drawn = np.random.default_rng(12345).choice(len(REFERENCES), size=(50, len(REFERENCES)))
+    resampled = [
+        sacrebleu.corpus_bleu([HYPOTHESES[row] for row in rows], [[REFERENCES[row] for row in rows]]).score
+        for rows in drawn
+    ]
     scores = score(HYPOTHESES, REFERENCES, TranslationMetrics(bootstrap_samples=50))
-    low, high = scores.bleu_interval
-    assert f"(μ = {(low + high) / 2:.4f} ± {(high - low) / 2:.4f})" in printed
+    assert scores.bleu_interval == pytest.approx(tuple(np.quantile(resampled, [0.025, 0.975])), abs=1e-4)
+
+
+def test_the_interval_of_a_low_score_does_not_reach_below_zero():
+    """One sentence of ten is right: a third of the resamples have none that is, and the scores are skewed."""
+    references = ["the old cat saw a dog", *["a dog sat on the mat"] * 9]
+    scores = score([references[0], *["x x x x x x"] * 9], references, TranslationMetrics())
+    assert scores.bleu == pytest.approx(10)
+    assert scores.bleu_interval == pytest.approx((0, 30), abs=1e-4)
+
+
+def test_the_signature_is_that_of_sacrebleu_with_the_resamples():
+    metric = sacrebleu.BLEU()
+    metric.corpus_score(HYPOTHESES, [REFERENCES], n_bootstrap=50)
+    scores = score(HYPOTHESES, REFERENCES, TranslationMetrics(bootstrap_samples=50))
+    assert scores.signature == str(metric.get_signature())
     assert {"bs:50", "seed:12345"} <= set(scores.signature.split("|"))
 
 

@@ -13,6 +13,7 @@ NUM_LAYERS, NUM_HEADS = 2, 3
 SHAPES = [(5, 5), (3, 3), (7, 7)]
 CROSS_SHAPES = [(4, 6), (6, 3), (1, 5)]
 PER_HEAD = ["entropy", "entropy_share", "distance", "previous", "own", "next", "first", "last", "coverage", "idle"]
+OFFSETS = {"previous": -1, "own": 0, "next": 1}
 
 
 def sentences(shapes=SHAPES, *, causal=False, seed=0):
@@ -32,7 +33,7 @@ def sentences(shapes=SHAPES, *, causal=False, seed=0):
 def by_loops(given, layer, head, *, causal):
     """The same numbers, one query after the other."""
     rows, coverage, idle = [], [], []
-    for weights, says_little in given:
+    for weights, says_little, _ in given:
         matrix = weights[layer, head].double().numpy()
         taken, mixed = np.zeros(matrix.shape[1]), []
         for i, row in enumerate(matrix):
@@ -46,9 +47,7 @@ def by_loops(given, layer, head, *, causal):
                     "entropy": entropy(row),
                     "entropy_share": entropy(row) / math.log(visible),
                     "distance": sum(w * abs(i - j) for j, w in enumerate(row)),
-                    "previous": row[i - 1] if 0 < i <= len(row) else 0.0,
-                    "own": row[i] if i < len(row) else 0.0,
-                    "next": row[i + 1] if i + 1 < len(row) else 0.0,
+                    **{name: row[i + n] for name, n in OFFSETS.items() if 0 <= i + n < len(row)},
                     "first": row[0],
                     "last": row[-1],
                 }
@@ -56,7 +55,7 @@ def by_loops(given, layer, head, *, causal):
         coverage.append(np.mean([min(1.0, t) for t in taken]))
         means = np.mean(mixed, 0)
         idle.append(max(means[j] for j in range(len(taken)) if j == 0 or says_little[j]))
-    found = {name: np.mean([row[name] for row in rows]) for name in rows[0]}
+    found = {name: np.mean([row[name] for row in rows if name in row]) for name in PER_HEAD[:8]}
     return found | {"coverage": np.mean(coverage), "idle": np.mean(idle)}
 
 
@@ -77,7 +76,7 @@ def test_every_number_is_what_loops_over_the_queries_say(shapes, causal):
 def test_the_distance_of_two_heads_is_scipy_s():
     given = sentences()
     found = measure_heads(given)
-    flat = [weights.flatten(0, 1).double().numpy() for weights, _ in given]
+    flat = [one.weights.flatten(0, 1).double().numpy() for one in given]
     for one in range(NUM_LAYERS * NUM_HEADS):
         for other in range(NUM_LAYERS * NUM_HEADS):
             rows = [jensenshannon(p, q, base=2) for w in flat for p, q in zip(w[one], w[other], strict=True)]
@@ -85,7 +84,7 @@ def test_the_distance_of_two_heads_is_scipy_s():
 
 
 def test_the_nearest_head_is_the_twin():
-    given = [Attended(torch.cat([w, w.flip(1)]), idle) for w, idle in sentences()]
+    given = [Attended(torch.cat([one.weights, one.weights.flip(1)]), one.idle) for one in sentences()]
     flat = torch.arange(4 * NUM_HEADS).view(4, NUM_HEADS)
     twins = torch.cat([flat[2:].flip(1), flat[:2].flip(1)]).flatten()
     assert measure_heads(given).nearest.tolist() == twins.tolist()
@@ -111,13 +110,32 @@ def test_uniform_causal_attention_is_uniform_over_what_may_be_seen():
     assert float(found.entropy_share) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("name", "offset"), [("previous", -1), ("own", 0), ("next", 1)])
+def test_attention_over_visible_keys_alone_is_uniform_over_these_head_by_head():
+    ring = sum(torch.eye(30).roll(offset, 1) for offset in (-1, 0, 1)) > 0  # each node and its two neighbours
+    mask = torch.stack([ring, torch.ones(30, 30, dtype=torch.bool)])[None]
+    weights, nothing = mask / mask.sum(-1, keepdim=True), torch.zeros(30, dtype=torch.bool)
+    found = measure_heads([Attended(weights, nothing, mask)])
+    assert_close(found.entropy_share, torch.ones(1, 2, dtype=torch.float64), rtol=1e-5, atol=0)
+    unmasked = measure_heads([Attended(weights, nothing)])
+    assert float(unmasked.entropy_share[0, 0]) == pytest.approx(math.log(3) / math.log(30))
+
+
+def test_queries_with_a_single_visible_key_are_left_out_and_a_mask_of_all_heads_will_do():
+    mask = torch.ones(5, 5, dtype=torch.bool).tril()
+    mask[2] = torch.eye(5, dtype=torch.bool)[2]
+    weights = (mask / mask.sum(-1, keepdim=True))[None, None]
+    found = measure_heads([Attended(weights, torch.zeros(5, dtype=torch.bool), mask)])
+    assert float(found.own) == pytest.approx((1 / 2 + 1 / 4 + 1 / 5) / 3)
+    assert float(found.entropy) == pytest.approx(math.log(2 * 4 * 5) / 3)
+    assert float(found.entropy_share) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("name", "offset"), OFFSETS.items())
 def test_a_head_that_looks_at_a_neighbour_is_known_by_it(name, offset):
-    weights = torch.eye(6).roll(offset, 1)[None, None]
+    weights = torch.eye(6).roll(offset, 1)[None, None]  # the query at one end, without a neighbour, looks at the other
     found = measure_heads([Attended(weights, torch.zeros(6, dtype=torch.bool))])
-    wrapped = 1 if offset else 0  # at one end of the sentence there is no neighbour
-    shares = {one: float(getattr(found, one)) for one in ("previous", "own", "next")}
-    assert shares.pop(name) == pytest.approx(1 - wrapped / 6)
+    shares = {one: float(getattr(found, one)) for one in OFFSETS}
+    assert shares.pop(name) == pytest.approx(1)
     assert max(shares.values()) == 0
     assert float(found.entropy) == 0
 
@@ -125,7 +143,7 @@ def test_a_head_that_looks_at_a_neighbour_is_known_by_it(name, offset):
 def test_permuting_heads_permutes_what_is_measured():
     order = [2, 0, 1]
     plain = measure_heads(sentences())
-    permuted = measure_heads(Attended(w[:, order], idle) for w, idle in sentences())
+    permuted = measure_heads(Attended(one.weights[:, order], one.idle) for one in sentences())
     for name in PER_HEAD:
         assert_close(getattr(permuted, name), getattr(plain, name)[:, order])
     flat = torch.arange(NUM_LAYERS * NUM_HEADS).view(NUM_LAYERS, -1)[:, order].flatten()
@@ -134,9 +152,9 @@ def test_permuting_heads_permutes_what_is_measured():
 
 def test_rows_are_taken_as_distributions():
     given = sentences()
-    scaled = [Attended(7 * w, idle) for w, idle in given]
-    negative = [Attended(torch.where(w < 0.1, -w, w), idle) for w, idle in given]
-    cut = [Attended(torch.where(w < 0.1, 0, w), idle) for w, idle in given]
+    scaled = [Attended(7 * w, idle) for w, idle, _ in given]
+    negative = [Attended(torch.where(w < 0.1, -w, w), idle) for w, idle, _ in given]
+    cut = [Attended(torch.where(w < 0.1, 0, w), idle) for w, idle, _ in given]
     assert_close(measure_heads(scaled).distances, measure_heads(given).distances)
     assert_close(measure_heads(negative).entropy, measure_heads(cut).entropy)
 

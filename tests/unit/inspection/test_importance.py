@@ -60,6 +60,26 @@ def test_the_gradient_is_that_of_a_factor_of_each_head_sentence_by_sentence(made
         assert (found > 0).any()
 
 
+def test_the_gradient_is_that_of_the_loss_without_label_smoothing_and_z_loss():
+    def made(**head):
+        torch.manual_seed(0)
+        return over_text(DecoderOnlyConfig(num_layers=2, **SIZES), 12, **head).eval()
+
+    def found(model):
+        (attentions,) = attention_places(model).values()
+        return by_gradient(model, [partial(loss_of_text, model, TEXT)], attentions)
+
+    smoothed = made(label_smoothing=0.4, z_loss=0.1)
+    torch.testing.assert_close(found(smoothed), found(made()))
+    with pytest.raises(ValueError, match="a pass that fails"):
+        by_gradient(smoothed, [failing], ["decoder.layers.0.self_attention"])
+    assert (smoothed.head.label_smoothing, smoothed.head.z_loss) == (0.4, 0.1)
+
+
+def failing():
+    raise ValueError("a pass that fails")
+
+
 def test_batches_are_added_up(made):
     model, run = made
     (attentions, *_) = attention_places(model).values()

@@ -11,7 +11,10 @@ from regardant.data.vocabulary import EOS, PAD, SOS
 from regardant.inspection import logit_lens
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
+from regardant.models.heads import SequenceClassConfig
+from regardant.models.hierarchical import HierarchicalConfig
 from regardant.models.recurrent import RecurrentConfig
+from regardant.models.representations import tokens
 from tests.models import over_pairs, over_text
 
 SOURCE = torch.tensor([[5, 6, 7, 8, EOS], [9, 5, EOS, PAD, PAD]])
@@ -70,6 +73,13 @@ def test_a_language_model_is_read_as_well():
     reading = logit_lens(model, partial(model.scores, text[:, :-1]), text[:, 1:])
     assert reading.rank.shape == (3, 4)
     assert float(reading.divergence[-1].abs().max()) < 1e-5 and math.isfinite(float(reading.divergence.sum()))
+
+
+def test_a_hierarchical_model_whose_head_reads_two_stacks_is_refused():
+    config = HierarchicalConfig(**SIZES, num_layers=1, segment=2)
+    model = config.build(tokens(12), lambda d_model: SequenceClassConfig().build(d_model, 3)).eval()
+    with pytest.raises(ValueError, match="a hierarchical model adds two stacks: it has no residual stream that leads"):
+        logit_lens(model, partial(model.scores, input=SOURCE), torch.tensor([0, 2]))
 
 
 def test_what_has_no_stack_of_layers_is_refused_and_so_are_two_passes():

@@ -45,6 +45,15 @@ def test_a_head_that_looks_at_what_followed_is_an_induction_head():
     assert induction_scores(weights, text).tolist() == [1, 0]
 
 
-def test_a_text_without_a_repetition_has_no_induction():
-    with pytest.raises(ValueError, match="no token occurs twice"):
-        induction_scores(torch.ones(1, 1, 3, 3), torch.tensor([[1, 2, 3]]))
+def test_a_token_that_repeats_the_one_before_it_is_left_out():
+    text = torch.tensor([[5, 5, 7, 5, 5]])
+    weights = torch.zeros(1, 2, 5, 5)
+    weights[0, 0, 3, 2] = 1.0  # after the 5 at place 1; the 5 at places 1 and 4 follow a 5
+    weights[0, 1, [1, 4], [1, 4]] = 1.0  # the query itself
+    assert induction_scores(weights, text).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("text", [[1, 2, 3], [1, 1, 2]])
+def test_a_text_without_a_repetition_has_no_induction(text):
+    with pytest.raises(ValueError, match="no token occurs twice with another one between"):
+        induction_scores(torch.ones(1, 1, 3, 3), torch.tensor([text]))

@@ -2,11 +2,16 @@ import json
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
+from regardant.attention import ScaledDotProductConfig, View
+from regardant.attention.window import WindowConfig
 from regardant.inspection import Patch, capture, intervene
-from regardant.models.recurrent import RecurrentConfig
-from tests.models import over_pairs
+from regardant.layers.multi_head import HeadShape, SelfAttention
+from regardant.models.recurrent import RecurrentConfig, RecurrentLanguageModelConfig
+from regardant.positions.none import NoPositions
+from tests.models import over_pairs, over_text
 
 CHOSEN = (0, 2, 9)  # sentence, step, token
 
@@ -99,6 +104,16 @@ def test_gradients_of_a_recurrent_model_reach_back_to_every_state():
     assert not any(name.endswith("_gate") for name in found)
 
 
+def test_the_gradient_of_a_recurrent_state_is_the_direct_effect_of_its_output():
+    torch.manual_seed(0)
+    model = over_text(RecurrentLanguageModelConfig(embedding_size=8, hidden_size=8, num_layers=1), 12).eval()
+    with capture(model, "*.state", gradients=True) as records:
+        chosen = model.scores(text=torch.tensor([[5, 6, 7, 8]])).log_softmax(-1)[0, 2, 9]
+    ((place, (gradient,)),) = records.gradients(chosen).items()
+    assert place.endswith(".state")
+    assert gradient[0, 0].any(-1).tolist() == [False, False, True, False]
+
+
 def test_two_numbers_may_be_differentiated_one_after_the_other(model, pairs):
     with capture(model, "*.written", gradients=True) as records:
         chosen = model.scores(pairs.source, pairs.target[:, :-1]).log_softmax(-1)[0, 1]
@@ -112,6 +127,31 @@ def test_without_autograd_there_is_nothing_to_differentiate(model, pairs):
         chosen = log_probability(model, pairs)
     with pytest.raises(ValueError, match="capture with gradients=True, outside of no_grad"):
         records.gradients(chosen)
+
+
+@pytest.mark.parametrize("config", [ScaledDotProductConfig(), WindowConfig(window=1)], ids=lambda one: one.kind)
+def test_a_mask_is_that_of_the_view_and_of_the_mechanism(config):
+    torch.manual_seed(0)
+    model = nn.Module()
+    model.part = SelfAttention(HeadShape(8, 2, 1, 4, 4), config, NoPositions(), causal=True)
+    real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    with torch.inference_mode(), capture(model, "*.weights") as records:
+        model.part(torch.randn(2, 5, 8), View(causal=True, keys=real))
+    away = torch.arange(5)[:, None] - torch.arange(5)
+    pattern = (away >= 0) & (away <= (1 if config.kind == "window" else 4))
+    expected = (pattern & real[:, None]).unsqueeze(1).expand(2, 2, 5, 5)
+    assert torch.equal(records.mask("part"), expected)
+    assert torch.equal(records["part.weights"][0] > 0, expected)
+
+
+def test_the_mask_of_a_decoder_that_attends_step_by_step_holds_all_steps():
+    torch.manual_seed(0)
+    model = over_pairs(RecurrentConfig(hidden_size=8, embedding_size=8, dropout=0.0), 12).eval()
+    source, target = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0]]), torch.tensor([[1, 5, 6], [1, 7, 2]])
+    with torch.no_grad(), capture(model, "*.weights") as records:
+        model.scores(source, target)
+    expected = (source != 0)[:, None, None].expand(2, 1, 3, 4)
+    assert torch.equal(records.mask("decoder.cross_attention"), expected)
 
 
 def test_records_are_plain_numbers(model, pairs):

@@ -11,8 +11,18 @@ def begin():
     sys.path.insert(0, str(FOLDER))
 
 
-def shared_bytes(module, name, types, constants, capability):
-    """Compile a kernel for NVIDIA's accelerators of a capability, and return the shared memory that a block takes.
+def shared_bytes(*kernel):
+    """Return the shared memory that a block of a compiled kernel takes."""
+    return _compile(*kernel).metadata.shared
+
+
+def assembly(*kernel):
+    """Return the PTX of a compiled kernel."""
+    return _compile(*kernel).asm["ptx"]
+
+
+def _compile(module, name, types, constants, capability):
+    """Return a kernel compiled for NVIDIA's accelerators of a capability.
 
     `types` are those of arguments that are no 32-bit integers.
     """
@@ -26,4 +36,4 @@ def shared_bytes(module, name, types, constants, capability):
     kinds = {one: kind for one, kind in kinds.items() if one in kernel.arg_names}
     compiled = triton.compile(ASTSource(kernel, kinds, constants), target=GPUTarget("cuda", capability, 32))
     assert compiled.asm["cubin"]
-    return compiled.metadata.shared
+    return compiled

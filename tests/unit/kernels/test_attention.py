@@ -55,6 +55,18 @@ def test_a_query_without_a_key_gets_zeros_and_teaches_nothing(interpret):
     assert all(not one[0].any() and one[1].any() for one in gradients)
 
 
+def test_a_mask_may_have_any_strides(interpret):
+    q, k, v, gradient = inputs(4, 6, 8, 8)
+    rows = torch.tensor([[True] * 4 + [False] * 2, [False] * 3 + [True] * 3])
+    expanded = rows[:1].expand(2, 6)  # contiguous memory would have the second of the rows behind the first
+    by_key = rows.T.contiguous().T
+    for real in (expanded, by_key):
+        found = interpret(interpreted.attention, q, k, v, real, 0.3, False, gradient)
+        right = interpret(interpreted.attention, q, k, v, real.contiguous(), 0.3, False, gradient)
+        for mine, other in zip(found, right, strict=True):
+            assert_close(mine, other)
+
+
 @pytest.mark.parametrize(
     ("view", "num_keys", "dtype", "ran"),
     [

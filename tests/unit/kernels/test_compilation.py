@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from . import compiled
@@ -61,3 +63,11 @@ def test_an_accelerator_can_run_it(compile_kernel, case, capability):
             compile_kernel(compiled.shared_bytes, module, name, types, constants, capability)
             <= SHARED_BYTES[capability]
         )
+
+
+@pytest.mark.parametrize("capability", SHARED_BYTES)
+def test_the_activation_uses_no_maximum_that_turns_nan_into_zero(compile_kernel, capability):
+    """NVIDIA's max.f32 does; the interpreter's maximum does not, so that only compiled code shows it."""
+    module, (forward, _), types, constants = CASES["feed-forward"]
+    code = compile_kernel(compiled.assembly, module, forward, types, constants, capability)
+    assert "st.global" in code and not re.search(r"\bmax\.(ftz\.)?b?f\d", code)

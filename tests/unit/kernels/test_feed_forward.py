@@ -20,6 +20,12 @@ def test_it_drops_what_is_positive_and_keeps_the_rest_at_zero(interpret, rate):
     assert_close(to_x, kept * gradient / (1 - rate))
 
 
+def test_numbers_that_are_not_finite_pass_as_in_pytorch(interpret):
+    x = torch.tensor([-1.0, torch.nan, 2.0, -torch.inf, torch.inf])
+    kept, _ = interpret(interpreted.relu_and_dropout, x, 0.0, 0, torch.ones(5))
+    assert_close(kept, torch.relu(x), equal_nan=True)
+
+
 def test_no_two_blocks_draw_alike(interpret):
     x = torch.ones(16, 1024)  # four blocks
     dropped, _ = interpret(interpreted.relu_and_dropout, x, 0.5, 7, x)

@@ -92,6 +92,16 @@ def test_training_frames_have_mean_0_and_deviation_1_by_band():
     assert_allclose(frames.std(0, correction=0), 1, atol=1e-4)
 
 
+def test_frames_that_only_fill_the_last_element_do_not_count():
+    samples = noise(STRIDE + 120)  # a whole element, then a frame and a half: two frames are silent
+    statistics = SMALL.fit([Recording(samples, RATE)]).statistics
+    amplitudes = torch.from_numpy(np.pad(samples, (0, 200)).astype(np.float32)) / 32768
+    frames = LogMel(RATE, 200, 80, 10)(amplitudes[None])[0].double()
+    assert (frames[6:] == -10).all() and (frames[:6] > -10).all()
+    assert_allclose(statistics.mean, frames[:6].mean(0), rtol=1e-6)
+    assert_allclose(statistics.deviation, frames[:6].std(0, correction=0), rtol=1e-6)
+
+
 def test_statistics_are_those_of_training_recordings_whatever_else_is_encoded(codec):
     before = codec.collate(codec.encode([Recording(noise(1000), RATE)]))
     quiet = codec.collate(codec.encode([Recording(noise(1280, loud=30), RATE)]))

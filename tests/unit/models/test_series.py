@@ -48,6 +48,11 @@ def test_patches_cover_the_history_up_to_its_last_step(patch_length, data):
     assert shape.padding < stride
 
 
+def test_the_history_of_patchtst_42_makes_41_patches_without_padding():
+    shape = SeriesShape(history=336, patch_length=16, stride=8)
+    assert (shape.patches, shape.padding) == (41, 0)
+
+
 def test_a_patch_is_projected_alone():
     representation = series_patches(SHAPE)(InputShape(4, NoPositions()))
     found = representation(SERIES)

@@ -21,6 +21,13 @@ def test_published_models_have_their_parameters_and_compute(name, parameters, fl
     assert cost.training_flops == pytest.approx(flops, rel=0.01)
 
 
+@pytest.mark.parametrize(("name", "attentions"), [("base", 18), ("big", 18), ("bert", 12), ("gpt3", 96)])
+def test_a_forward_pass_counts_every_attention_of_a_model(name, attentions):
+    published, cost = PUBLISHED[name], PUBLISHED[name].cost()
+    attention = 4 * attentions * published.d_model * published.length
+    assert cost.forward_flops_per_token == 2 * cost.parameters + attention
+
+
 def test_plan_prints_a_published_model_by_name(regardant):
     assert set(PUBLISHED_NAMES) == set(PUBLISHED)
     said = regardant("plan", "gpt3")

@@ -8,8 +8,11 @@ import pytest
 import torch
 from fastapi.testclient import TestClient
 
+from regardant.attention import ScaledDotProductConfig
+from regardant.attention.window import WindowConfig
 from regardant.inspection import ScaleHead, intervene
 from regardant.studio.app import make_app
+from regardant.studio.five_steps import _asymmetry
 
 TEXT = "The old judge sees the small cat."
 CROSS = "decoder.layers.0.cross_attention"
@@ -99,6 +102,16 @@ def test_the_five_steps_follow_from_each_other(ask, place):
     np.testing.assert_allclose(by_angle, told["products"], atol=1e-4)
     assert (told["asymmetry"] is None) == ("cross" in place)
     assert told["asymmetry"] is None or 0.01 < told["asymmetry"] <= 1
+
+
+def test_the_asymmetry_of_scores_is_taken_before_a_window_masks_them():
+    generator = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(1, heads, 9, 4, generator=generator) for heads in (2, 1))
+    windowed, exact = (
+        config.build(num_heads=2, head_size=4) for config in (WindowConfig(window=1), ScaledDotProductConfig())
+    )
+    expected = _asymmetry(exact, q, k, 1)
+    assert 0 < expected <= 1 and _asymmetry(windowed, q, k, 1) == pytest.approx(expected)
 
 
 def test_a_projection_without_biases_adds_zeros(trained):

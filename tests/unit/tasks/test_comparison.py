@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 from regardant import run
 from regardant.errors import ConfigError, RunError
-from regardant.tasks.comparison import _wrapped
+from regardant.tasks.comparison import _wrapped, compare_runs
+from regardant.training.metrics import Metric
 
 
 @pytest.fixture
@@ -121,6 +123,62 @@ def test_runs_that_make_no_comparison_are_one_line(pair, trained_on_text, tmp_pa
     shutil.rmtree(pair[1] / "evaluation")
     with pytest.raises(RunError, match="brief was not evaluated: evaluate it first: regardant evaluate"):
         run.compare(pair)
+
+
+def evaluated_tagger(folder, texts, wrong=()):
+    """Write what is compared of a tagger. `texts` has the number of words of each text, `wrong` texts without a right
+    answer."""
+    (folder / "evaluation").mkdir(parents=True)
+    lines = [
+        {"item": text, "target": "NOUN", "answer": "VERB" if text in wrong else "NOUN"}
+        for text, words in enumerate(texts)
+        for _ in range(words)
+    ]
+    keep_lines(folder, lines)
+    right = sum(one["answer"] == one["target"] for one in lines)
+    scores = {"accuracy": right / len(lines), "words": len(lines), "items": len(texts)}
+    (folder / "evaluation" / "test.json").write_text(json.dumps(scores), "utf-8")
+    events = [
+        {"event": "train", "update": 10, "time": 30.0, "tokens_per_second": 400.0, "memory_bytes": 2**30},
+        {"event": "validation", "update": 10, "time": 36.0, "accuracy": 0.5},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events), "utf-8")
+    return folder
+
+
+def keep_lines(folder, lines):
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "evaluation" / "test.predictions.jsonl").write_text(text, "utf-8")
+
+
+def compare_taggers(*folders):
+    config = SimpleNamespace(metrics=[Metric("accuracy", higher_is_better=True)], model_dump=lambda mode: {})
+    return compare_runs(dict.fromkeys(folders, (config, {"parameters": 1})))
+
+
+def test_taggers_that_differ_in_one_text_are_not_told_apart(tmp_path):
+    texts = [10] * 40
+    first = evaluated_tagger(tmp_path / "first", texts)
+    found = compare_taggers(first, evaluated_tagger(tmp_path / "second", texts, wrong=[7]))
+    tested = found.runs[1].accuracy_from_first["test"]
+    assert tested.difference == pytest.approx(-10 / 400)
+    assert tested.interval[0] < tested.interval[1] == 0 and tested.p > 0.5
+    many = compare_taggers(first, evaluated_tagger(tmp_path / "third", texts, wrong=range(20)))
+    assert many.runs[1].accuracy_from_first["test"].p < 0.05
+
+
+def test_taggers_of_other_texts_are_not_compared(tmp_path):
+    first, second = evaluated_tagger(tmp_path / "first", [4, 6]), evaluated_tagger(tmp_path / "second", [6, 4])
+    with pytest.raises(RunError, match=r"test of .*second has other targets than that of .*first: compare runs"):
+        compare_taggers(first, second)
+
+
+def test_a_tagger_evaluated_by_an_earlier_version_is_to_be_evaluated_anew(tmp_path):
+    first, second = (evaluated_tagger(tmp_path / name, [4, 6]) for name in ("first", "second"))
+    for folder in (first, second):
+        keep_lines(folder, [{"target": "NOUN", "answer": "NOUN"}] * 10)
+    with pytest.raises(RunError, match=r"test.predictions.jsonl has no numbers of items, .*: evaluate .*first anew$"):
+        compare_taggers(first, second)
 
 
 def test_long_names_of_metrics_are_broken_after_underscores():

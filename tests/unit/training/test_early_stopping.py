@@ -25,6 +25,12 @@ def test_the_first_validation_is_the_best_whatever_its_score(score):
     assert was_best == [True, False] and best.best_update == 10
 
 
+def test_a_number_is_better_than_a_score_of_nan():
+    best, was_best = recorded(math.nan, -math.inf, -3.0, math.nan, -2.0)
+    assert was_best == [True, False, True, False, True]
+    assert (best.best, best.best_update, best.without_better) == (-2.0, 50, 0)
+
+
 def test_training_stops_after_as_many_validations_as_patience_allows():
     best, _ = recorded(1.0, 0.5, 0.5)
     assert best.stops(2) and not best.stops(3)

@@ -4,6 +4,8 @@ from pydantic import ValidationError
 from torch import nn
 
 from regardant.errors import ConfigError
+from regardant.positions.learned import LearnedConfig
+from regardant.positions.relative_bias import RelativeBiasConfig
 from regardant.training.optimizers import AdamConfig, AdamWConfig, Muon, MuonConfig, orthogonalise, step_where
 
 
@@ -38,6 +40,14 @@ def test_only_matrices_that_are_no_embedding_decay():
     assert kept["weight_decay"] == 0.0
     # Their order is the model's; the tied matrix comes once, and what is frozen not at all.
     assert names_in(model, kept) == ["embedding.weight", "norm.weight", "norm.bias", "hidden.bias", "output.bias"]
+
+
+@pytest.mark.parametrize("config", [LearnedConfig(), RelativeBiasConfig()], ids=lambda config: config.kind)
+def test_tables_of_positions_decay(config):
+    model = Tied()
+    model.positions = config.build(d_model=4, num_heads=2, head_size=2, max_length=5, causal=False)
+    decayed, _ = adamw(model, AdamWConfig(weight_decay=0.1)).param_groups
+    assert names_in(model, decayed) == ["hidden.weight", "positions.table"]
 
 
 def test_the_weight_decay_of_adam_is_an_l2_penalty_on_the_matrices():

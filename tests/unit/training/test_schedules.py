@@ -61,6 +61,13 @@ def test_a_decay_ends_at_its_final_ratio(schedule, quarter):
     assert schedule(warmup_steps=0).rate(10, 1.0) == 0.0
 
 
+@pytest.mark.parametrize(("schedule", "peak"), [(CosineConfig, (1 + math.sqrt(0.5)) / 2), (LinearConfig, 0.75)])
+def test_a_decay_runs_during_warm_up_so_the_peak_is_below_the_learning_rate(schedule, peak):
+    decay = schedule(learning_rate=1.0, warmup_steps=250)
+    rates = {update: decay.rate(update, update / 1000) for update in range(1, 1001)}
+    assert max(rates, key=rates.get) == 250 and rates[250] == pytest.approx(peak)
+
+
 @pytest.mark.parametrize("schedule", [CosineConfig, LinearConfig])
 def test_past_the_budget_the_final_rate_stays(schedule):
     decay = schedule(learning_rate=1.0, warmup_steps=0, final_ratio=0.2)

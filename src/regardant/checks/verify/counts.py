@@ -191,8 +191,9 @@ def weight_bytes() -> dict[str, Any]:
     COURSE,
     lecture="16K 65K 262K 1M 4M 16M",
     true="16384 65536 262144 1048576 4194304 16777216",
-    verdict="rounded",
-    note="For one head and 128 to 4,096 tokens. 65K and 262K count in thousands, 16K and 16M in 1,024s.",
+    verdict="partly",
+    note="For one head and 128 to 4,096 tokens. All six are rounded down: 65,536 is nearer to 66K, and 16,777,216 to "
+    "17M.",
 ).measured
 def weight_counts() -> list[int]:
     return [

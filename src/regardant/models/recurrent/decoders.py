@@ -159,7 +159,7 @@ class RecurrentDecoder(SequenceDecoder):
 
 
 class SutskeverConfig(RecurrentDecoderConfig):
-    """Decoder whose first state is the encoder's last (Sutskever et al. 2014)."""
+    """Decoder whose first state is tanh(W s + b) of the encoder's last state s. Sutskever et al. 2014 take s itself."""
 
     kind: Literal["sutskever"] = "sutskever"
 
@@ -168,7 +168,10 @@ class SutskeverConfig(RecurrentDecoderConfig):
 
 
 class SutskeverDecoder(RecurrentDecoder):
-    """Sutskever et al. 2014, https://arxiv.org/abs/1409.3215: the source enters only through the first state."""
+    """Sutskever et al. 2014, https://arxiv.org/abs/1409.3215: the source enters only through the first state.
+
+    As in the other decoders here, the first state is tanh(W s + b) of the encoder's last state s. In the paper it is s.
+    """
 
     def __init__(self, shape: RecurrentShape) -> None:
         super().__init__(shape, extra=0)
@@ -253,7 +256,7 @@ class LuongConfig(RecurrentDecoderConfig):
 
     attention: AttentionConfig = ScaledDotProductConfig(scaled=False)
     """Attention from a state to the source. Not projected: dot (the default), `general`, `location`, `window`
-    (local-m), `local_predictive` (local-p). Projected: `additive` (concat)."""
+    (local-m with scaled dot products), `local_predictive` (local-p). Projected: `additive` (concat)."""
 
     input_feeding: bool = True
     """Read the last attentional vector together with the next token."""

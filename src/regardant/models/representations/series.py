@@ -1,8 +1,11 @@
 """Series of numbers to vectors: a series is cut into patches of consecutive steps.
 
 Nie et al. 2023, "A Time Series is Worth 64 Words: Long-term Forecasting with Transformers" (PatchTST),
-https://arxiv.org/abs/2211.14730, section 3.1. Normalisation of each series by its own mean and deviation: Kim et al.
-2022, "Reversible Instance Normalization", https://openreview.net/forum?id=cGDAkQo1C0p, without its affine part.
+https://arxiv.org/abs/2211.14730, section 3.1. They repeat the last value at the end, once for each step of a stride S,
+so that L steps have floor((L - P) / S) + 2 patches of P steps. Here the last patch ends with the history, and the first
+value is repeated at the start if patches do not fit, so that there are ceil((L - P) / S) + 1: for L = 336, P = 16 and
+S = 8 these are 41 patches, theirs 42. Normalisation of each series by its own mean and deviation: Kim et al. 2022,
+"Reversible Instance Normalization", https://openreview.net/forum?id=cGDAkQo1C0p, without its affine part.
 
 Shape legend: B series, L steps of history, T patches, P steps of a patch.
 """

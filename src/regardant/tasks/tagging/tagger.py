@@ -59,7 +59,7 @@ class Tagger(TrainedItems):
         return self._scored(split, self.answers(split))
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
-        """Return the scores of a test set. The answer to each word is kept beside them."""
+        """Return the scores of a test set. The answer to each word is kept beside them, with the number of its text."""
         answers, labels = self.answers(split), self.labels
         lines = [""] * len(split)
         for planned, (scores, targets) in zip(self.batches(split).plan(0), answers, strict=True):
@@ -68,7 +68,7 @@ class Tagger(TrainedItems):
                 for share, target in zip(row[counted], given[counted].tolist(), strict=True):
                     best = int(share.argmax())
                     found = {"target": labels[target], "answer": labels[best], "probability": float(share[best])}
-                    lines[item] += json.dumps(found, ensure_ascii=False) + "\n"
+                    lines[item] += json.dumps({"item": item, **found}, ensure_ascii=False) + "\n"
         write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
         return self._scored(split, answers)
 

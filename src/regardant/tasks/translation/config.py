@@ -28,7 +28,7 @@ class AlignmentGuidance(Config):
     """Weight of the alignments' cross-entropy, in nats a token."""
 
     layer: int = -1
-    """Layer of the decoder, counted from 0; -1 is the last, -2 the one below it."""
+    """Layer of the decoder, counted from 0; -1 is the last, -2 the one below it, which Garg et al. supervise."""
 
     head: int = Field(0, ge=0)
     """Head of that layer, counted from 0."""

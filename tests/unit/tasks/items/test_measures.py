@@ -10,7 +10,11 @@ from regardant import run
 from regardant.errors import ConfigError, RunError
 from regardant.inspection import capture, flow, measure_heads
 from regardant.inspection.heads import Attended
+from regardant.models.encoder_only import EncoderOnlyConfig
+from regardant.models.heads import SequenceClassConfig
+from regardant.models.representations import tokens
 from regardant.tasks.measures import attended
+from regardant.tasks.probe import Probe
 
 KIND = "encoder.self_attention"
 
@@ -37,6 +41,21 @@ def test_every_item_counts_as_if_it_were_read_alone(own_run):
         torch.testing.assert_close(getattr(found.heads[KIND], name), getattr(expected, name), rtol=1e-4, atol=1e-5)
 
 
+def test_equal_weights_on_the_keys_of_a_window_are_uniform():
+    sizes = {"d_model": 8, "num_heads": 2, "d_ff": 16, "num_layers": 1, "dropout": 0.0, "max_length": 16}
+    config = EncoderOnlyConfig(**sizes, self_attention={"kind": "window", "window": 1})
+    model = config.build(tokens(12), lambda d_model: SequenceClassConfig().build(d_model, 3)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    items = torch.tensor([[5, 6, 7, 8, 9, 10], [5, 6, 7, 8, 0, 0]])
+    probe = Probe({"input": items}, torch.tensor([0, 1]), {"input": [["a"] * 6, ["a"] * 4]})
+    rows = list(attended(model, [probe], KIND))
+    assert [one.mask.shape for one in rows] == [(1, 2, 6, 6), (1, 2, 4, 4)]
+    share = measure_heads(rows).entropy_share
+    torch.testing.assert_close(share, torch.ones(1, 2, dtype=torch.float64), rtol=1e-5, atol=0)
+
+
 def test_the_lens_reads_the_class_after_every_layer(own_run):
     lens = own_run.measure().lens
     assert [layer.layers for layer in lens] == [0, 1, 2]
@@ -56,7 +75,7 @@ def test_flow_is_sought_in_items_that_are_short_enough(own_run, monkeypatch):
     found, trained = own_run.measure(), own_run.trained
     batches = trained.batches(trained._splits()["validation"].first(100))
     rows = list(attended(trained.model, [trained._probe(batches, one) for one in batches.plan(0)], KIND))[:3]
-    expected = measure_heads(Attended(flow(weights)[None, None], idle) for weights, idle in rows)
+    expected = measure_heads(Attended(flow(one.weights)[None, None], one.idle) for one in rows)
     torch.testing.assert_close(found.flow[KIND].entropy, expected.entropy)
     monkeypatch.setattr("regardant.tasks.measures.LONGEST_FLOW", 1)
     short = own_run.measure()

@@ -212,6 +212,7 @@ def test_test_texts_are_scored_and_the_answer_to_each_word_is_kept(tagger, files
     assert scores["test"]["accuracy"] > 0.98 and scores["test"]["unread_words"] == 0
     texts = (files / "test.conllu").read_text("utf-8").split("\n\n")
     words = [" ".join(line.split("\t")[1] for line in text.strip().splitlines()) for text in texts if text.strip()]
+    assert [one["item"] for one in kept] == [number for number, text in enumerate(words) for _ in text.split()]
     answers = [one["label"] for found in own.predict(words) for one in found.details["words"]]
     assert [one["answer"] for one in kept] == answers
     assert own.evaluate(data=[files / "test.conllu"])["test.conllu"] == pytest.approx(scores["test"])

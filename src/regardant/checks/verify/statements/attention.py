@@ -67,7 +67,7 @@ WHOLE_SOFTMAX = Claim(
     PITIE,
     lecture="divides by the sum over all entries",
     true={},
-    verdict="wrong",
+    verdict="partly",
     note="Right for one vector; in a matrix each row must be divided by its own sum. `array` and `dot` lack `np.`, the "
     "maximum is not subtracted, and no seed is set.",
 ).shown_by(attention.numpy_example, "sums of weights, all four words", "the same by the lecture's softmax")

@@ -114,15 +114,24 @@ def sinusoids_of_the_paper() -> dict[str, Any]:
     "Activations of LSTM and GRU",
     COURSE,
     lecture="LSTM and GRU introduce ReLU activations",
-    true={"largest state for inputs of a thousand, LSTM and GRU": "<1.000001"},
+    true={
+        "largest output for inputs of a thousand, LSTM and GRU": "<1.000001",
+        "cell state of an LSTM after 50 steps, all gates open": "50",
+    },
     verdict="wrong",
-    note="Gates are sigmoids and candidates tanh, so every state is between -1 and 1, whatever the input. There is "
-    "no ReLU.",
+    note="Gates are sigmoids and candidates tanh, so every output is between -1 and 1, whatever the input. There is "
+    "no ReLU. The cell state of an LSTM has no such bound: it may reach t after t steps.",
 ).measured
-def bounded_states() -> dict[str, Tensor]:
+def bounded_outputs() -> dict[str, Any]:
     x = 1000 * torch.randn(1, 50, 4)
-    states = torch.stack([nn.LSTM(4, 8, batch_first=True)(x)[0], nn.GRU(4, 8, batch_first=True)(x)[0]])
-    return {"largest state for inputs of a thousand, LSTM and GRU": largest(states)}
+    outputs = torch.stack([nn.LSTM(4, 8, batch_first=True)(x)[0], nn.GRU(4, 8, batch_first=True)(x)[0]])
+    open_lstm = nn.LSTM(1, 1, batch_first=True)
+    for name, parameter in open_lstm.named_parameters():
+        parameter.fill_(100.0 if "bias" in name else 0.0)  # every gate and candidate is 1
+    return {
+        "largest output for inputs of a thousand, LSTM and GRU": largest(outputs),
+        "cell state of an LSTM after 50 steps, all gates open": float(open_lstm(torch.zeros(1, 50, 1))[1][1]),
+    }
 
 
 def _post_norm_layer() -> EncoderLayer:
@@ -268,7 +277,7 @@ PATHS = Claim(
     lecture="O(log_k n)",
     true={},
     verdict="partly",
-    note="Right with dilation. Plain convolutions need O(n / k) layers.",
+    note="Right with dilation. Plain convolutions need O(n / k) layers. Both counts are of causal convolutions.",
 ).shown_by(cost.path_lengths, "convolutions of kernel 3, dilated", "convolutions of kernel 3, plain")
 
 
@@ -350,7 +359,7 @@ STATEMENTS = (
     DENSE_PARAMETERS,
     lengths,
     sinusoids_of_the_paper,
-    bounded_states,
+    bounded_outputs,
     encoder_layer,
     composition,
     kernel_of_three,

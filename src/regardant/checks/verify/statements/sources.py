@@ -1,4 +1,4 @@
-"""Statements that a source decides: dates, published scores, designs of other systems."""
+"""Statements that a source decides: dates, published scores and laws, designs of other systems."""
 
 from regardant.checks.verify.check import COURSE, MISSAOUI, PITIE, WALKTHROUGH, WANG, Claim
 
@@ -34,6 +34,16 @@ STATEMENTS = (
         note="CLIP is two encoders and a contrastive loss (recipe digits-clip). DALL-E concatenates (recipe "
         "digit-streams).",
     ).cited("Radford et al., https://arxiv.org/abs/2103.00020; Ramesh et al., https://arxiv.org/abs/2102.12092"),
+    Claim(
+        "E-36",
+        "Architectures that follow a power law",
+        COURSE,
+        lecture="log(loss) = -α log(N) + C holds for Transformers, not for CNNs and RNNs",
+        true={},
+        verdict="partly",
+        note="The losses of LSTMs and CNNs have followed power laws too, in the amount of data. Measure yours with "
+        "`regardant scale`.",
+    ).cited("Hestness et al. 2017, https://arxiv.org/abs/1712.00409"),
     Claim(
         "E-40",
         "Settings of the base and big model",

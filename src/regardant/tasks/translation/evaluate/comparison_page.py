@@ -108,7 +108,7 @@ def _notes(comparison: Comparison, tested: SharedSet) -> list[str]:
         *_verdicts(comparison, tested),
         f"BLEU {tested.signatures.bleu}",
         f"chrF {tested.signatures.chrf}",
-        f"interval and p: paired bootstrap of the difference in BLEU from {comparison.runs[0].name}; judge a "
+        f"interval and two-sided p: paired bootstrap of the difference in BLEU from {comparison.runs[0].name}; judge a "
         "difference by this interval, not by those of single runs",
     ]
     if len(set(tested.decoding.values())) > 1:

@@ -100,12 +100,12 @@ def _explain(translator: Translator, pairs: MeasuredPairs, found: TranslatorMeas
     few = list(probes(translator, sources, targets))
     crosses = attended(model, few, CROSS)
     owns = attended(model, few, ENCODER) if ENCODER in found.heads else None
-    for source, target, (cross, _) in zip(sources, targets, crosses, strict=True):
+    for source, target, cross in zip(sources, targets, crosses, strict=True):
         batch = translator.pairs([source], [target])
         explained = explain(model, embedding, batch.source[0], batch.target[0])
         between += agreement(explained.gradient, explained.ablation)
         rolled = None if owns is None else rollout(next(owns).weights)[-1]
-        for place, weights in _ways(cross, rolled):
+        for place, weights in _ways(cross.weights, rolled):
             of_gradient, of_ablation = taus.setdefault(place, ([], []))
             of_gradient += agreement(weights, explained.gradient)
             of_ablation += agreement(weights, explained.ablation)

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.bars import verdict
 from benchmarks.experiments.__main__ import EXPERIMENTS
+from benchmarks.ladder import ENCODERS
 from benchmarks.records import RESULTS
 from regardant import config
 from regardant.pictures import alone
@@ -22,19 +23,18 @@ COMPARISON = json.loads((RESULTS / "ladder" / "comparison.json").read_text(encod
 WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
-def listed(pattern):
-    (found,) = re.findall(pattern, TEXT)
-    return set(re.findall(r"`([\w-]+)`", found))
-
-
-def test_the_page_lists_the_rungs_with_results_and_no_others():
-    by_minutes = listed(r"rungs of ten minutes: ([^;]+);")
-    by_updates = listed(r"rungs of 2,000 updates: ([^.]+)\.")
-    assert by_minutes | {f"{rung}-2000-updates" for rung in by_updates} == KEPT
-    rungs = [name for name in config.recipes() if name.startswith("ladder/")]
-    assert f"Of the {len(rungs)} rungs, {WORDS[len(KEPT)]} runs have a result" in TEXT
-    assert f"- {WORDS[len(by_minutes)]} rungs of ten minutes" in TEXT
-    assert f"- {WORDS[len(by_updates)]} rungs of 2,000 updates" in TEXT
+def test_every_rung_is_measured_on_one_machine_and_in_the_table():
+    rungs = {name.removeprefix("ladder/") for name in config.recipes() if name.startswith("ladder/")}
+    assert rungs | {f"{rung}-2000-updates" for rung in ("transformer", *ENCODERS)} == KEPT
+    minutes = COMPARISON["equal_minutes"]
+    assert minutes.keys() == rungs and len({json.dumps(run["machine"]) for run in minutes.values()}) == 1
+    assert f"the {len(rungs)} recipes `ladder/*`" in TEXT
+    rows = [
+        f"| `{rung}` | {run['bleu']:.1f} | {run['interval'][0]:.1f} to {run['interval'][1]:.1f} "
+        f"| {run['validations'][-1]['loss']:.2f} | {run['updates']:,} | {run['median_tokens_per_second'] / 1000:.1f} |"
+        for rung, run in sorted(minutes.items(), key=lambda one: -one[1]["bleu"])
+    ]
+    assert "\n".join(rows) in PAGE
 
 
 def test_the_bars_of_the_ladder_pass():
@@ -71,8 +71,8 @@ def test_losses_and_speeds_are_those_measured():
         f"validation loss is {losses[0]} nats a token, that of Bahdanau's model {losses[1]} and that of one fixed "
         f"context {losses[2]}"
     ) in TEXT
-    speeds = [f"{run['median_tokens_per_second'] / 1000:.1f}" for run in minutes.values()]
-    without, bahdanau, transformer = speeds
+    rungs = ("gru-fixed", "gru-bahdanau", "transformer")
+    without, bahdanau, transformer = (f"{minutes[one]['median_tokens_per_second'] / 1000:.1f}" for one in rungs)
     assert (
         f"tokens a second: {transformer} thousand, against {without} thousand without attention and "
         f"{bahdanau} thousand with Bahdanau's"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("shapes_unchecked")
 
 def test_a_line_of_a_million_characters_is_cut_with_a_note_before_the_work(answer, trained, monkeypatch):
     run, said = trained(), []
-    monkeypatch.setattr("regardant.cli.answering.say", said.append)
+    monkeypatch.setattr("regardant.cli.answering.log", said.append)
 
     def translate(self, batch, **options):
         assert said == [f"line 2: has 1,000,000 characters: the first {LONGEST_LINE:,} are translated"]

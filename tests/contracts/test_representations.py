@@ -91,6 +91,8 @@ def built(name, pooling):
 @pytest.mark.parametrize("pooling", ["mean", "class_token", "last"])
 @pytest.mark.parametrize("name", CASES)
 def test_padding_changes_no_answer(name, pooling):
+    if pooling == "last" and name in ("graph", "graphs"):
+        pytest.skip("nodes have no order")
     codec, encoded, model = built(name, pooling)
     encoded = [*encoded, *([np.arange(5, dtype=np.int32)] if name == "graph" else [])]
     with torch.inference_mode():

@@ -72,8 +72,8 @@ def _is_whole(event: dict[str, Any]) -> bool:
     name = event.get("event")
     if not isinstance(name, str) or type(event.get("update")) is not int or event.get("time") is None:
         return False
-    numbers = event.values() if name in OF_NUMBERS else (event["update"], event["time"])
-    return all(one is name or one is None or _is_number(one) for one in numbers)
+    fields = event.keys() - {"event"} if name in OF_NUMBERS else ("update", "time")
+    return all(event[field] is None or _is_number(event[field]) for field in fields)
 
 
 def _is_number(value: Any) -> bool:

@@ -225,8 +225,8 @@ def test_a_model_that_knows_frequencies_alone_is_found(trained, tmp_path):
 def test_positions_that_are_missing_are_found(doctor, tiny_config):
     diagnosis = doctor(tiny_config(*BRIEF, "model.positions={kind: none}"))
     assert [finding.what for _, finding in diagnosis.findings] == [
-        "the order of the source does not matter",
-        "the order of the target so far does not matter",
+        "the order of the source has no effect on the scores",
+        "the order of the target so far has no effect on the scores",
     ]
     assert all("model.positions={kind: sinusoidal}" in finding.cure for _, finding in diagnosis.findings)
 

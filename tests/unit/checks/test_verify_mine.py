@@ -121,7 +121,7 @@ def test_people_are_told_what_fails_by_how_much_and_what_was_left_out(regardant,
     assert "      sums of weights, all four words: off by 0.89" in said.lines
     assert "        measured  0.131614 0.249169 0.509067 0.110150" in said.lines
     assert said.lines[-1].startswith("N-13, N-43 left out: they need a parameter `mask`")
-    assert f"<h1>What {name}:attention computes</h1>" in (tmp_path / "mine.html").read_text(encoding="utf-8")
+    assert f"<h1>Claims checked with {name}:attention</h1>" in (tmp_path / "mine.html").read_text(encoding="utf-8")
 
 
 def test_an_installed_function_can_be_checked_too(regardant):
@@ -160,7 +160,7 @@ def test_what_the_function_prints_or_changes_stays_out_of_the_way(regardant, wri
         ("def attention(q, k, v): return (q @ k.T @ v, None)\n", "attention", "returned tuple, given"),
         ("def attention(q, k, v): return None\n", "attention", "returned NoneType, given"),
         ("def attention(q, k, v): return v\n", "atention", "no function 'atention' in "),
-        ("def attention(q, k, v): return v\n", "atention", "; did you mean attention?; there is attention"),
+        ("def attention(q, k, v): return v\n", "atention", "; did you mean attention?; its functions: attention"),
         ("attention = 3\n", "attention", "no function 'attention' in "),
         ("def attention(q, k, v) return v\n", "attention", "raised SyntaxError: "),
         ("import sys; sys.exit('enough')\n", "attention", "raised SystemExit: enough; give a module"),

@@ -324,4 +324,7 @@ def test_the_studio_shows_examples_and_takes_files(trained_on_series, waves):
     looked = client.post("/api/look", json={"run": name, "text": sent}).json()
     assert looked["answer"] == trained_on_series().predict([f"{waves}:warm"])[0].answer
     refused = client.post("/api/item", params={"run": name, "name": "mine.png"}, content=b"x")
-    assert (refused.status_code, refused.json()["detail"].split(":")[0]) == (422, "'mine.png' is no file of an item")
+    assert (refused.status_code, refused.json()["detail"].split(":")[0]) == (
+        422,
+        "'mine.png' is not a file that this run reads",
+    )

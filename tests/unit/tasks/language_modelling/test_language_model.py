@@ -76,7 +76,7 @@ def test_bits_are_by_characters_after_the_first_token(trained_on_text, tokenizer
 
 
 def test_bits_in_training_are_by_the_same_characters_as_in_evaluation(trained_on_text):
-    loaded = trained_on_text("tokenizer={kind: code}", "training.max_updates=2")
+    loaded = trained_on_text("tokenizer={kind: code}", "training.max_updates=2", "data.validation_share=0.102")
     validation = next(event for event in read_events(loaded.folder / "metrics.jsonl") if event["event"] == "validation")
     text = EncodedText.load(loaded.folder / "data")
     scored = loaded.trained._score(text.tokens["validation"], text.characters["validation"])

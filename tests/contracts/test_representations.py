@@ -88,11 +88,16 @@ def built(name, pooling):
     return codec, encoded, config.build(codec.representation(), lambda d_model: head.build(d_model, 3)).eval()
 
 
-@pytest.mark.parametrize("pooling", ["mean", "class_token", "last"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "pooling"),
+    [
+        (name, pooling)
+        for name in CASES
+        for pooling in ("mean", "class_token", "last")
+        if not (pooling == "last" and name in ("graph", "graphs"))  # nodes have no order
+    ],
+)
 def test_padding_changes_no_answer(name, pooling):
-    if pooling == "last" and name in ("graph", "graphs"):
-        pytest.skip("nodes have no order")
     codec, encoded, model = built(name, pooling)
     encoded = [*encoded, *([np.arange(5, dtype=np.int32)] if name == "graph" else [])]
     with torch.inference_mode():

@@ -92,14 +92,17 @@ def _lines_of(stream: Any, place: str) -> Iterator[bytes]:
 
 
 def as_json_line(content: Any) -> str:
+    """Return content as JSON on one line, with characters of all scripts as they are."""
     return json.dumps(content, ensure_ascii=False)
 
 
 def print_json(content: Any) -> None:
+    """Print content to stdout as JSON on one line."""
     print(as_json_line(content))
 
 
 def log(text: str) -> None:
+    """Print a line to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -24,7 +24,7 @@ class Config(BaseModel):
     document's values of the same keys."""
 
     made: ClassVar[list[type["Config"]]] = []
-    """All configuration classes, the parts of a section before the section."""
+    """Configuration classes, the parts of a section before the section."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:

@@ -34,7 +34,7 @@ class StreamedConfig(Config):
     are used."""
 
     test_share: float = Field(0.01, gt=0, lt=1)
-    """The same for the test set."""
+    """Share of the rows held out to test on, as `validation_share`."""
 
     sample_rows: int = Field(100_000, gt=0)
     """Number of first rows from which vocabulary, model and plan are chosen."""

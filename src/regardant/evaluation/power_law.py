@@ -75,11 +75,11 @@ def fit_power_law(x: Sequence[float], loss: Sequence[float]) -> PowerLaw:
     if min(*x, *loss) <= 0 or not np.isfinite([*x, *loss]).all():
         raise DataError("a power law needs sizes and losses that are positive and finite")
     line = stats.linregress(np.log(x), np.log(loss))
-    reach = _reach(np.log(x), np.log(loss))
+    half_width = _half_width(np.log(x), np.log(loss))
     floor, above = _above_floor(np.asarray(x, float), np.asarray(loss, float), -line.slope)
     return PowerLaw(
         exponent=float(-line.slope),
-        interval=(float(-line.slope - reach), float(-line.slope + reach)),
+        interval=(float(-line.slope - half_width), float(-line.slope + half_width)),
         constant=float(np.exp(line.intercept)),
         r_squared=float(line.rvalue**2),
         floor=floor,
@@ -87,7 +87,7 @@ def fit_power_law(x: Sequence[float], loss: Sequence[float]) -> PowerLaw:
     )
 
 
-def _reach(x: Any, loss: Any) -> float:
+def _half_width(x: Any, loss: Any) -> float:
     """Return half of the width of the slope's interval, of a line through the mean loss of each x."""
     sizes = np.unique(x)
     line = stats.linregress(sizes, [loss[x == size].mean() for size in sizes])

@@ -38,7 +38,7 @@ class BeamCandidate:
 
 @dataclass(frozen=True)
 class BeamTree:
-    """All candidates of a beam search, step by step, the likeliest of a step first."""
+    """Candidates of a whole beam search, step by step, the likeliest of a step first."""
 
     candidates: list[BeamCandidate]
     best: list[int]

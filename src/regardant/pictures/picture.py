@@ -82,13 +82,13 @@ class AttentionPicture:
     """(word, number of elements of `source` that make it up), in order. Empty: the elements are words already."""
 
     target_units: Sequence[tuple[str, int]] = ()
-    """The same for `target`."""
+    """(word, number of elements of `target` that make it up), as `source_units`."""
 
     source_layout: Layout | None = None
     """Layout of the last elements of `source`; earlier ones, such as a class token, are beside it. None: words."""
 
     target_layout: Layout | None = None
-    """The same for `target`."""
+    """Layout of the last elements of `target`, as `source_layout`."""
 
     def __post_init__(self) -> None:
         words = (len(self.target), len(self.source))

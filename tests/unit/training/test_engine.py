@@ -295,6 +295,8 @@ def test_ema_keeps_a_running_mean_over_all_updates_and_trains_on_the_weights_the
     assert_same_weights(load_weights(made.run / "model.safetensors"), averaged.validated[-1])
     trainer(plain, "plain", max_updates=6).fit()
     assert_same_weights(weights_of(averaged.model), weights_of(plain.model))
+    assert_same_weights(made.whole_weights(), expected, tolerance=1e-6)
+    assert_same_weights(made.newest_weights(), weights_of(averaged.model))
 
 
 def test_last_keeps_the_mean_of_the_weights_at_the_last_validations(trainer):

@@ -16,7 +16,7 @@ from regardant.checks.agreement.ways import WAYS
 from regardant.checks.doctor.case import LeftOut
 
 COMPARISONS: dict[str, Callable[[KeptCase], Compared]] = {**WAYS, **FILES}
-"""All comparisons by name, in the order of reports."""
+"""Comparisons by name, in the order of reports."""
 
 
 @dataclass(frozen=True)

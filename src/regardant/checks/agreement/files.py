@@ -13,7 +13,7 @@ OF_EXPORTS = {"float32": 0.01, "int16": 0.05}
 """Bound of the difference in log-probability, in nats per token, by the type of an export's weights."""
 
 OF_OTHER_EXPORTS = 0.5
-"""The same for all other types: int8, float16 and bfloat16."""
+"""Bound for all other types: int8, float16 and bfloat16."""
 
 
 def loaded_again(case: KeptCase) -> Compared:

@@ -57,7 +57,7 @@ class Contract:
 
 
 CONTRACTS: dict[str, Contract] = {}
-"""All contracts by name, in the order in which they are written."""
+"""Contracts by name, in the order of the source."""
 
 
 def contract(*needs: str, scenes: Collection[str] = SCENES.keys()) -> Callable[[Callable[..., None]], Contract]:

@@ -16,7 +16,7 @@ from regardant.checks.doctor.self_tests import SELF_TESTS
 from regardant.checks.doctor.settings import SETTINGS
 
 CHECKS = (*CURVES, *SELF_TESTS, *ENTROPY, *SETTINGS)
-"""All checks, in the order of reports."""
+"""Checks of the doctor, in the order of reports."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Diagnosis:
 
     @property
     def findings(self) -> Sequence[tuple[str, Finding]]:
-        """All findings, with the names of their checks."""
+        """Findings with the names of their checks."""
         return [(name, finding) for name, seen in self.seen.items() for finding in seen.findings]
 
     def as_dict(self) -> dict[str, Any]:

@@ -24,7 +24,8 @@ NOTHING = 1e-3
 """Largest change of scores that rounding explains, in standard deviations of the scores."""
 
 ORDER = 1e-4
-"""The same for reversed elements. Summation in another order changes scores by a hundredth of it."""
+"""Largest change of scores by reversed elements that rounding explains. Summation in another order changes scores by a
+hundredth of it."""
 
 FEW_ROWS = 4
 """Maximum number of rows that are run alone, without padding."""

@@ -33,7 +33,7 @@ NUMBERS = sorted(
 """Checks of numbers, in the order of their ids."""
 
 CHECKS = [*NUMBERS, *STATEMENTS]
-"""Every check, in the order of its id."""
+"""Checks of numbers and statements, in the order of their ids."""
 
 ROUNDING = 2e-6
 """Minimum tolerance for a learner's attention, whatever the digits say: it may compute in float32."""

@@ -1,4 +1,4 @@
-"""All sentences of the grammar, as one space that can be counted, drawn from and searched.
+"""Space of the sentences of the grammar, which can be counted, drawn from and searched.
 
 The weights aim at sentences of eight to eleven English words in which every word of the lexicon is frequent.
 """

@@ -19,7 +19,7 @@ from regardant.tasks.items.job import ItemsJob
 
 
 class Windows(Sequence[NDArray[Any]]):
-    """All windows [L + H] of the columns of a table [N, C]: those that begin at its first row, then at its second."""
+    """Windows [L + H] of the columns of a table [N, C]: those that begin at its first row, then at its second."""
 
     def __init__(self, values: NDArray[Any], length: int) -> None:
         self.by_column, self.length = np.array(values).T.copy(), length

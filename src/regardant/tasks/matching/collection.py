@@ -35,7 +35,7 @@ class Collection:
     labels: Sequence[str]
     """The label of each item. Empty: they have none."""
     classes: Sequence[str]
-    """All labels of the run, by number. Empty: its pairs have none."""
+    """Labels of the run, by number. Empty: its pairs have none."""
 
     @classmethod
     def of(cls, sets: Mapping[str, Sequence[ItemPair]], prompts: Mapping[str, str]) -> Self:

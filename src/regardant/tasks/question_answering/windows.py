@@ -49,7 +49,7 @@ class WindowShape:
 
 
 class ContextWindows(Sequence[NDArray[Any]]):
-    """All windows of encoded questions [T, 4], those of the first question first."""
+    """Windows of encoded questions [T, 4], those of the first question first."""
 
     def __init__(self, items: Sequence[NDArray[Any]], shape: WindowShape) -> None:
         self.items, self.shape = items, shape

@@ -9,4 +9,4 @@ STATEMENTS = sorted(
     (*attention.STATEMENTS, *layers.STATEMENTS, *sources.STATEMENTS, *training.STATEMENTS),
     key=lambda check: check.claim.id,
 )
-"""All statements, in the order of their ids."""
+"""Statements of the lectures, in the order of their ids."""

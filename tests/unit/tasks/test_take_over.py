@@ -13,6 +13,7 @@ from regardant.errors import ConfigError, RunError
 from regardant.run import training
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.items.prepare import build
+from regardant.tasks.take_over import copy_files
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
 from tests.runs import change_record
 
@@ -262,6 +263,12 @@ def test_a_vocabulary_that_is_gone_is_one_line(load, masked, tmp_path):
     (shutil.copytree(masked, tmp_path / "earlier") / "tokenizer.json").unlink()
     with pytest.raises(RunError, match=r"tokenizer\.json cannot be read \(No such file or directory\): restore it"):
         run.train(load(CLASSES, f"training.from={tmp_path / 'earlier'}"), tmp_path / "run", silent)
+
+
+def test_a_vocabulary_that_cannot_be_written_is_not_called_damaged(masked, tmp_path):
+    (tmp_path / "run" / "tokenizer.json").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        copy_files(["tokenizer.json"], masked, tmp_path / "run")
 
 
 # the whole model

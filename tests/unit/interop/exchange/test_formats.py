@@ -127,6 +127,16 @@ def test_what_no_graph_can_express_is_refused(trained, trained_on_text, trained_
     assert not (tmp_path / "a").exists()
 
 
+def test_a_model_that_torch_cannot_trace_is_one_line(trained_on_labels, tmp_path, monkeypatch):
+    loaded = trained_on_labels()
+    head = type(loaded.trained.model.head)
+    plain = head.scores
+    monkeypatch.setattr(head, "scores", lambda self, x: plain(self, x) if x.values.sum() > 0 else -plain(self, x))
+    with pytest.raises(RunError, match=r"^torch cannot trace this model \(.+\): use --format hf or onnx$") as refusal:
+        loaded.export("torch", tmp_path / "there")
+    assert "\n" not in str(refusal.value)
+
+
 def test_an_export_is_compared_by_one_file(trained_on_labels, trained_on_text, tmp_path):
     for own in (trained_on_labels(), trained_on_text()):
         with pytest.raises(ConfigError, match="--data was given 2 times: give one file"):

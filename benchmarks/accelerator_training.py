@@ -4,7 +4,9 @@
     make bench-accelerator-training BENCH="--passes 1"      a quick try, written to runs/scratch
 
 Prints a line and ends if there is no accelerator. Training is in bfloat16 on batches of 25,000 target tokens (Vaswani
-et al. 2017), compared with the accelerator's own matmul rate in the same run. Passes are taken in turn.
+et al. 2017), compared with the accelerator's own matmul rate in the same run. Both trainers get batches of Regardant's:
+the batches of other benchmarks are sorted by targets alone, and a third of so large a source block would be padding.
+Passes are taken in turn.
 Written to benchmarks/results/accelerator-training_speed.json.
 """
 
@@ -13,9 +15,11 @@ from contextlib import ExitStack
 from statistics import median
 from typing import Any
 
+import numpy as np
 import torch
 
 from regardant import config as configuration
+from regardant.data.batching import plan_batches
 from regardant.planning.scale import DEVICES, cost, workload
 from regardant.tasks.translation.config import TranslationConfig
 
@@ -23,7 +27,7 @@ from . import multi30k
 from .bars import bar, rounded, shown
 from .decoding import label
 from .records import ROOT
-from .shared_batches import BATCHES, SHAPE
+from .shared_batches import BATCHES, SHAPE, Lengths
 from .side_by_side import SideBySide, ending
 from .training import MARIAN, OURS
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
@@ -54,7 +58,7 @@ def peer(stack: ExitStack, program: str, *arguments: str, library: str | None = 
 def train(name: str, passes: int) -> dict[str, Any]:
     """Time both trainers in turn on the same batches, and the accelerator's matmul rate."""
     path, shape = FOLDER / "batches.json", SHAPES[name]
-    data = multi30k.write_batches(path, shape, BATCH_TOKENS)
+    data = multi30k.write_batches(path, shape, BATCH_TOKENS, cut=planned_batches)
     with ExitStack() as stack:
         asked = {"updates": BATCHES, "precision": "bfloat16"}
         peak = Row("matmul", peer(stack, "matmul_peak"), {})
@@ -86,6 +90,13 @@ def train(name: str, passes: int) -> dict[str, Any]:
             ],
             "versions": versions_of([ours.peer, marian.peer]),
         }
+
+
+def planned_batches(source_lengths: Lengths, target_lengths: Lengths, batch_tokens: int) -> list[list[int]]:
+    """Return the batches of an epoch as Regardant's trainer plans them, those of short targets first."""
+    sources, targets = np.array(source_lengths), np.array(target_lengths)
+    batches = plan_batches(sources, targets, batch_tokens=batch_tokens, seed=1, epoch=0)
+    return sorted((batch.tolist() for batch in batches), key=lambda batch: max(targets[batch]))
 
 
 def planned(name: str, data: dict[str, Any]) -> float | None:

@@ -3,6 +3,7 @@
 import gzip
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.learn.corpus import TextCorpus, read_corpus
 
 from .records import ROOT
-from .shared_batches import BATCH_TOKENS, BATCHES, SHAPE, bucketed, spread, training_flops, write
+from .shared_batches import BATCH_TOKENS, BATCHES, SHAPE, Lengths, bucketed, spread, training_flops, write
 from .workers import progress
 
 DEV_LINES = 10
@@ -46,11 +47,16 @@ def settings(root: Path | None = None) -> list[str]:
 
 
 def write_batches(
-    path: Path, shape: dict[str, Any] = SHAPE, batch_tokens: int = BATCH_TOKENS, root: Path | None = None
+    path: Path,
+    shape: dict[str, Any] = SHAPE,
+    batch_tokens: int = BATCH_TOKENS,
+    root: Path | None = None,
+    cut: Callable[[Lengths, Lengths, int], list[list[int]]] = bucketed,
 ) -> dict[str, Any]:
     """Write the batches that are timed, and beside them the whole text as ids. Return a description of the batches.
 
-    `root` is a folder with other text under the same names.
+    `root` is a folder with other text under the same names. `cut` returns the batches of an epoch as indices, from the
+    lengths of sources and targets and the number of tokens.
     """
     recipe = configuration.recipe("translation")
     config = configuration.load(TranslationConfig, recipe, settings(root), origin="translation")
@@ -58,7 +64,7 @@ def write_batches(
     run.mkdir(parents=True, exist_ok=True)
     corpus = read_corpus(config, run, progress)
     source_lengths, target_lengths = corpus.train.source_lengths.tolist(), corpus.train.target_lengths.tolist()
-    batches = bucketed(source_lengths, target_lengths, batch_tokens)
+    batches = cut(source_lengths, target_lengths, batch_tokens)
     chosen = spread(batches, BATCHES)
     blocks = [corpus.train.batch(batch) for batch in chosen]
     write(path, shape, [(block.source.tolist(), block.target.tolist()) for block in blocks])

@@ -1,12 +1,15 @@
 import sys
+from random import Random
 
+import numpy as np
 import pytest
 import torch
 
 from benchmarks import accelerator_training, accelerator_translation
-from benchmarks.accelerator_training import bars
+from benchmarks.accelerator_training import bars, planned_batches
 from benchmarks.decoding import REGARDANT, TRANSFORMERS
 from benchmarks.training import MARIAN, OURS
+from regardant.data.batching import plan_batches
 
 CASE = {
     "precision": "bfloat16",
@@ -64,3 +67,14 @@ def test_where_there_is_none_it_says_so_and_measures_nothing(monkeypatch, capsys
     monkeypatch.setattr(benchmark, measure, lambda *given: pytest.fail("there is nothing to measure on"))
     benchmark.main()
     assert capsys.readouterr().out == "no accelerator here: nothing is measured\n"
+
+
+def test_batches_are_those_of_the_trainer_from_short_to_long():
+    random = Random(0)
+    sources = [random.randint(2, 40) for _ in range(500)]
+    targets = [random.randint(2, 40) for _ in range(500)]
+    batches = planned_batches(sources, targets, 512)
+    planned = plan_batches(np.array(sources), np.array(targets), batch_tokens=512, seed=1, epoch=0)
+    assert sorted(batches) == sorted(batch.tolist() for batch in planned)
+    longest = [max(targets[index] for index in batch) for batch in batches]
+    assert longest == sorted(longest)

@@ -146,11 +146,15 @@ def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until:
 def sample_of_training(job: TaskJob, decisions: Decisions, device: torch.device, until: float) -> tuple[int, float]:
     """Return the number of targets of batches of all lengths, and the seconds that their gradients take in training.
 
-    Each batch is timed only once after the clock reads `until`.
+    Each batch is timed only once after the clock reads `until`. On an accelerator an untimed step of each comes before:
+    kernels are compiled for a new shape, which takes longer than a second.
     """
     planned = job.batches.sample_batches()
     processes = decisions.processes
     with decisions.autocast(device), threads_of_one(processes):
+        if device.type == "cuda":
+            for batch in planned:
+                dry_run(job, batch, device, processes)
         seconds = sum(least(partial(dry_run, job, batch, device, processes), until) for batch in planned)
     overhead = OVERHEAD if processes == 1 else OVERHEAD * HINDRANCE
     if decisions.strategy == "fsdp" and device.type == "cpu":

@@ -27,7 +27,8 @@ def bars_of(name):
     "name",
     [
         *("training_speed", "nanogpt", "decoding_speed", "engines_speed", "models_speed", "sampling_speed"),
-        *("memory", "startup", "pages", "accelerator-translation_speed", "models_speed-slower-processor"),
+        *("memory", "startup", "pages", "models_speed-slower-processor"),
+        *("accelerator-training_speed", "accelerator-translation_speed"),
     ],
 )
 def test_every_bar_has_its_number_and_its_verdict(name):
@@ -93,7 +94,7 @@ def test_starting_takes_what_was_measured():
         ("Recurrent models", ["recurrent_speed"]),
         ("Sentences of a hundred tokens", ["long_speed"]),
         ("Memory", ["memory"]),
-        ("On an accelerator", ["accelerator-translation_speed"]),
+        ("On an accelerator", ["accelerator-training_speed", "accelerator-translation_speed"]),
         ("Starting", ["startup"]),
         ("Pages", ["pages"]),
     ],
@@ -105,6 +106,28 @@ def test_a_section_names_its_processor_unless_it_is_the_page_s(section, names):
         cores = {2: "two", 16: "16"}[machine["cores"]]
         assert (f"{cores} cores of an Intel Xeon" in text) is not is_usual
         assert is_usual or machine["cpu"].startswith("Intel(R) Xeon(R)")
+
+
+def test_training_speeds_of_an_accelerator_are_those_measured():
+    section = PAGE.partition("## On an accelerator\n")[2].partition("\n## ")[0]
+    told = re.findall(
+        r"^\| `(\w+)` \| ([^|]+) \| ([\d,]+) \| (\d+) % \| ([\d.]+) \| ([\d.]+) \|$", section, re.MULTILINE
+    )
+    training = kept("accelerator-training_speed")["training"]
+    assert told == [
+        (
+            name,
+            row["name"],
+            f"{row['tokens_per_second']:,.0f}",
+            f"{100 * row['share_of_peak']:.0f}",
+            f"{row['peak_gibibytes']:.1f}",
+            f"{row['regardant_is_times_as_fast']:.2f}",
+        )
+        for name, measured in training.items()
+        for row in measured["rows"]
+    ]
+    padding = {f"{1 - measured['data']['real_share_of_target']:.0%}" for measured in training.values()}
+    assert padding == {"12%"} and "12 % of the target blocks are padding" in section
 
 
 def test_ratios_of_long_sentences_are_those_measured():

@@ -243,6 +243,23 @@ def test_a_step_whose_processes_gather_shards_is_expected_to_take_longer(tiny_pl
     assert found["fsdp"] == pytest.approx(GATHERING * found["sum"])
 
 
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_compiling_kernels_for_new_shapes_is_not_taken_for_the_speed_of_an_accelerator(monkeypatch, kind):
+    met = []
+
+    def step(job, batch, device, processes):
+        met.append(batch)
+        return 7.0 if met.count(batch) == 1 else 0.5
+
+    monkeypatch.setattr(planning, "dry_run", step)
+    batches = SimpleNamespace(sample_batches=lambda: ["short", "long"])
+    job = SimpleNamespace(batches=batches, load=lambda batch: SimpleNamespace(count=len(batch)))
+    of_float32 = Decisions("float32", "sdpa", 2)
+    targets, seconds = planning.sample_of_training(job, of_float32, torch.device(kind), until=0.0)
+    assert targets == 9
+    assert seconds == pytest.approx(OVERHEAD * (1.0 if kind == "cuda" else 14.0))
+
+
 def test_a_run_bounded_by_minutes_is_expected_to_take_them(plan):
     _, planned = plan("training.max_updates=null", "training.max_minutes=2")
     assert planned.seconds == pytest.approx(120, rel=0.01)

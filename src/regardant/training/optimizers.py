@@ -121,6 +121,9 @@ class Muon(torch.optim.Muon):
     """PyTorch's Muon, faster for many small matrices: those of one shape are orthogonalised together, which takes a
     third less time."""
 
+    finite: Tensor | None = None
+    """Whether the gradients are finite, []. Where they are not, a step changes nothing. None: they are."""
+
     def __init__(self, parameters: ParamsT, momentum: float, weight_decay: float) -> None:
         super().__init__(
             parameters, lr=0.0, momentum=momentum, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
@@ -140,11 +143,16 @@ class Muon(torch.optim.Muon):
     def _step(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         means = [self._mean_of(matrix) for matrix in matrices]
+        if self.finite is not None:  # a gradient that is equal to the mean leaves the mean as it is
+            gradients = [gradient.where(self.finite, mean) for gradient, mean in zip(gradients, means, strict=True)]
         torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov's momentum
         steps = orthogonalise(torch.stack(ahead), group["ns_coefficients"], group["ns_steps"], group["eps"])
+        decay: float | Tensor = group["lr"] * group["weight_decay"]
+        if self.finite is not None:
+            steps, decay = steps * self.finite, decay * self.finite
         length = 0.2 * max(matrices[0].shape) ** 0.5
-        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_mul_(matrices, 1 - decay)
         torch._foreach_add_(matrices, list(steps.to(matrices[0].dtype)), alpha=-group["lr"] * length)
 
     def _mean_of(self, matrix: Tensor) -> Tensor:
@@ -157,13 +165,15 @@ class Muon(torch.optim.Muon):
 def step_where(optimizer: torch.optim.Optimizer, finite: Tensor) -> None:
     """Step an optimizer if `finite` [], a tensor on the device of its parameters, without a wait for the device.
 
-    Adam's kernel skips the step itself (`found_inf`), as under torch.amp.GradScaler. Other optimizers, and sharded
-    models, step with gradients of zero if `finite` is False.
+    If `finite` is False, a step changes nothing: Adam's kernel skips it (`found_inf`), as under torch.amp.GradScaler.
+    But Adam of a sharded model steps with gradients of zero.
     """
     inner: Any = getattr(optimizer, "optimizer", optimizer)  # Fabric wraps optimizers
     parameters = [one for group in inner.param_groups for one in group["params"] if one.grad is not None]
     if isinstance(inner, torch.optim.Adam) and all(local(one) is one for one in parameters):
         inner.found_inf = (~finite).float()  # type: ignore[attr-defined]
+    elif isinstance(inner, Muon):
+        inner.finite = finite
     else:
         for parameter in parameters:
             local(parameter.grad).masked_fill_(~finite, 0)

@@ -1,3 +1,5 @@
+from copy import deepcopy
+
 import pytest
 import torch
 from pydantic import ValidationError
@@ -190,19 +192,32 @@ def test_many_matrices_step_as_pytorch_s_muon_steps_each():
         torch.testing.assert_close(one, other, rtol=0, atol=2e-3)  # steps of 0.05 in bfloat16
 
 
-@pytest.mark.parametrize("config", [AdamWConfig(weight_decay=0.1), AdamConfig(), MuonConfig()])
+@pytest.mark.parametrize("config", [AdamWConfig(weight_decay=0.1), AdamConfig(), MuonConfig(weight_decay=0.1)])
+@pytest.mark.parametrize("earlier", [0, 1], ids=["first step", "second step"])
 @pytest.mark.parametrize("finite", [True, False])
-def test_a_step_that_is_not_waited_for_is_made_where_the_gradient_is_finite(config, finite):
+def test_a_step_that_is_not_waited_for_is_made_where_the_gradient_is_finite(config, earlier, finite):
     model = Tied()
-    before = [parameter.detach().clone() for parameter in model.parameters()]
-    model(torch.arange(7)).square().sum().backward()
-    if not finite:
-        for parameter in model.parameters():
-            if parameter.grad is not None:
-                parameter.grad.fill_(torch.nan)
-    for optimizer in config.build(model):
+    optimizers = config.build(model)
+    for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = 0.1
-        step_where(optimizer, torch.tensor(finite))
-    moved = {name for (name, one), old in zip(model.named_parameters(), before, strict=True) if not one.equal(old)}
+
+    def step(*, finite):
+        model.zero_grad()
+        model(torch.arange(7)).square().sum().backward()
+        if not finite:
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad.fill_(torch.nan)
+        for optimizer in optimizers:
+            step_where(optimizer, torch.tensor(finite))
+
+    for _ in range(earlier):
+        step(finite=True)
+    before = deepcopy((model.state_dict(), [optimizer.state_dict()["state"] for optimizer in optimizers]))
+    step(finite=finite)
+    moved = {name for name, one in model.named_parameters() if not one.equal(before[0][name])}
     assert moved == ({name for name, one in model.named_parameters() if one.requires_grad} if finite else set())
+    if earlier and not finite:
+        after = [optimizer.state_dict()["state"] for optimizer in optimizers]
+        torch.testing.assert_close(after, before[1], rtol=0, atol=0)

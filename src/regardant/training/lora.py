@@ -72,7 +72,7 @@ def adapt(model: nn.Module, config: LoraConfig, parts: Sequence[str]) -> None:
         if isinstance(layer, nn.Linear) and users[id(layer.weight)] == 1
     ]
     if not adapted:
-        raise ConfigError(f"training.lora: {', '.join(parts)} have no linear layer of their own: leave it out")
+        raise ConfigError(f"training.lora: found no linear layer of its own in {', '.join(parts)}: leave it out")
     for part in parts:
         model.get_submodule(part).requires_grad_(False)
     for layer in adapted:

@@ -99,7 +99,11 @@ class AdamConfig(OptimizerConfig):
 
 
 class MuonConfig(OptimizerConfig):
-    """Muon for the matrices of linear layers, and AdamW with the same fields for all other parameters."""
+    """Muon for the matrices of linear layers, and AdamW with the same fields for all other parameters.
+
+    Jordan et al. leave the first and the last layer to AdamW, and step queries, keys and values one by one. Here Muon
+    steps every linear layer, and the one matrix of queries, keys and values.
+    """
 
     kind: Literal["muon"] = "muon"
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -21,6 +22,24 @@ def test_the_page_says_what_tuning_found():
     assert reverse["said"]["beats"] and f"took {reverse['bars'][0]['value']} minutes on one core" in PAGE
     assert f"took {sst2['bars'][0]['value']} and says that {sst2['said']['verdict']}" in PAGE
     assert f"with another seed BLEU {best:.2f} against {own:.2f} in equal minutes" in PAGE
+
+
+def test_the_page_says_how_losses_scale_with_size():
+    found = kept("scale-shakespeare")
+    law, points = found["said"]["law"], found["said"]["points"]
+    sizes = sorted({point["x"] for point in points})
+    smallest, largest = (
+        mean(point["loss"] for point in points if point["x"] == size) for size in (sizes[0], sizes[-1])
+    )
+    low, high = law["interval"]
+    assert low > 0 and found["bars"][0]["pass"]
+    assert (
+        f"took {found['bars'][0]['value']} minutes on two cores: from {sizes[0]:,.0f} to {sizes[-1]:,.0f} par" in PAGE
+    )
+    assert f"fall with size, from {smallest:.2f} to {largest:.2f} nats per character" in PAGE
+    assert f"an exponent of {law['exponent']:.3f} (95% interval {low:.3f} to {high:.3f})" in PAGE
+    assert f"R squared {law['r_squared']:.3f} (`make bench-sweeps`)" in PAGE
+    assert f"The fit with a floor has it at {law['floor']:.2f}:" in PAGE
 
 
 @pytest.mark.slow  # twelve trainings

@@ -1,6 +1,6 @@
 """The ladder on the embedded grammar: all rungs, two minutes each, without a download.
 
-    make ladder-demo                                 all: half an hour
+    make ladder-demo                                 all: some 35 minutes
     make ladder-demo RUNG="gru-fixed transformer"    these alone
 
 Runs are kept in runs/ladder-demo; a run that is finished is not trained again, so an interrupted ladder can be

@@ -146,8 +146,8 @@ def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until:
 def sample_of_training(job: TaskJob, decisions: Decisions, device: torch.device, until: float) -> tuple[int, float]:
     """Return the number of targets of batches of all lengths, and the seconds that their gradients take in training.
 
-    Each batch is timed only once after the clock reads `until`. On an accelerator an untimed step of each comes before:
-    kernels are compiled for a new shape, which takes longer than a second.
+    Each batch is timed only once after the clock reads `until`. On an accelerator an untimed step of each comes first,
+    in which kernels are compiled for its shape.
     """
     planned = job.batches.sample_batches()
     processes = decisions.processes

@@ -126,7 +126,7 @@ class Muon(torch.optim.Muon):
     third less time."""
 
     finite: Tensor | None = None
-    """Whether the gradients are finite, []. Where they are not, a step changes nothing. None: they are."""
+    """A bool tensor [], set before a step: False lets the step change nothing. None: the gradients are finite."""
 
     def __init__(self, parameters: ParamsT, momentum: float, weight_decay: float) -> None:
         super().__init__(

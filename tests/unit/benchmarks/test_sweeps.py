@@ -39,7 +39,7 @@ def test_the_page_says_how_losses_scale_with_size():
     assert f"fall with size, from {smallest:.2f} to {largest:.2f} nats per character" in PAGE
     assert f"an exponent of {law['exponent']:.3f} (95% interval {low:.3f} to {high:.3f})" in PAGE
     assert f"R squared {law['r_squared']:.3f} (`make bench-sweeps`)" in PAGE
-    assert f"The fit with a floor has it at {law['floor']:.2f}:" in PAGE
+    assert f"The fit with a floor has it at {law['floor']:.2f}." in PAGE
 
 
 @pytest.mark.slow  # twelve trainings

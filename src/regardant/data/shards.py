@@ -30,6 +30,12 @@ class Position(NamedTuple):
     """Number of completed passes over the shards."""
     state: dict[str, Any] | None = None
     """State of the dataset (`datasets` library) in this pass. None: the first row."""
+    rows: int = 0
+    """Number of rows before it in this pass."""
+
+
+START = Position()
+"""The first row of the first pass."""
 
 
 def read_rows(
@@ -38,10 +44,10 @@ def read_rows(
     *,
     rank: int = 0,
     size: int = 1,
-    state: dict[str, Any] | None = None,
+    begin: Position = START,
     at_once: int = ROWS_AT_ONCE,
-) -> Iterator[tuple[list[Row], dict[str, Any]]]:
-    """Yield chunks of `at_once` rows, each with the state after the chunk, starting at `state`.
+) -> Iterator[tuple[list[Row], Position]]:
+    """Yield chunks of `at_once` rows, each with the position after the chunk, starting at `begin`.
 
     Columns of text are numbers, from 1, separated by tabs; `text` is the whole line.
 
@@ -55,7 +61,7 @@ def read_rows(
     kind = shards[0].kind
     options = {"encoding_errors": "replace"} if kind in ("text", "json") else {}
     storage(shards[0].address)  # registers the protocol of the address
-    rows_before = 0
+    rows_before = begin.rows
     with TemporaryDirectory() as cache:
         try:
             files = [shard.address for shard in shards]
@@ -65,14 +71,15 @@ def read_rows(
                 ).with_format("arrow")
             if size > 1:
                 dataset = split_dataset_by_node(dataset, rank, size)
-            if state is not None:
-                dataset.load_state_dict(state)
+            if begin.state is not None:
+                dataset.load_state_dict(begin.state)
             for table in dataset.iter(at_once):
                 if kind == "text":
-                    yield _text_rows(table["text"].to_pylist(), columns, rows_before), dataset.state_dict()
+                    rows = _text_rows(table["text"].to_pylist(), columns, rows_before)
                 else:
-                    yield list(arrow_rows(place, table, columns, rows_before)), dataset.state_dict()
+                    rows = list(arrow_rows(place, table, columns, rows_before))
                 rows_before += table.num_rows
+                yield rows, Position(begin.passes, dataset.state_dict(), rows_before)
         except DataError:
             raise
         except Exception as error:  # each builder raises another class for a damaged file
@@ -114,7 +121,7 @@ class Stream(Generic[Buffer]):
         self.shards, self.columns, self.rows, self.seed, self.encode = shards, columns, rows, seed, encode
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="stream")
         self._ahead: Future[tuple[Position, Buffer]] | None = None
-        self.seek(Position())
+        self.seek(START)
 
     def seek(self, position: Position, *, rank: int = 0, size: int = 1) -> None:
         """Continue at a position, as rank `rank` of `size`."""
@@ -122,7 +129,7 @@ class Stream(Generic[Buffer]):
             wait([self._ahead])  # the read changes self._begin
         self.rank, self.size = rank, size
         self._begin = position
-        self._reading: Iterator[tuple[list[Row], dict[str, Any]]] | None = None
+        self._reading: Iterator[tuple[list[Row], Position]] | None = None
         self._ahead = None
 
     def next(self) -> tuple[Position, Buffer]:
@@ -141,12 +148,12 @@ class Stream(Generic[Buffer]):
                 self.columns,
                 rank=self.rank,
                 size=self.size,
-                state=begin.state,
+                begin=begin,
                 at_once=min(self.rows, ROWS_AT_ONCE),
             )
-        for chunk, state in self._reading:
+        for chunk, after in self._reading:
             rows += chunk
-            self._begin = Position(begin.passes, state)
+            self._begin = after
             if len(rows) >= self.rows:
                 break
         else:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regardant.data.shards import Position, Stream
+from regardant.data.shards import START, Position, Stream
 from regardant.errors import DataError, RunError
 from regardant.training.devices import trim_heap
 from regardant.training.processes import ALONE, Group
@@ -77,9 +77,9 @@ class StreamedBatches:
     def share(self, group: Group) -> None:
         """Read as one process of a group, from the beginning of the stream."""
         self.group = group
-        self.positions: list[Position] = [Position()] * group.size
+        self.positions: list[Position] = [START] * group.size
         """Position where the buffer of each process begins."""
-        self.stream.seek(Position(), rank=group.rank, size=group.size)
+        self.stream.seek(START, rank=group.rank, size=group.size)
         self._epoch = -1
         self._planned: list[PlannedStreamBatch] = []
 

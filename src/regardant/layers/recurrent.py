@@ -73,7 +73,7 @@ class RecurrentStack(nn.Module):
         for index, piece in enumerate(x.split(bptt, 1)):
             if index:  # the first state keeps its gradient: the encoder learns by it
                 state = map_state(state, Tensor.detach)
-            output, state = self._run(piece, state, index)
+            output, state = self._run(piece, state, call + index)
             outputs.append(output)
         return torch.cat(outputs, 1), state
 

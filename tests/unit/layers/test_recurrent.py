@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from regardant.layers.dropout import share_key
 from regardant.layers.recurrent import RecurrentEncoder, RecurrentStack
 
 CELLS = pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
@@ -127,3 +128,15 @@ def test_an_encoder_in_pieces_has_the_states_of_one_that_reads_at_once(cell):
 def test_an_encoder_of_both_sides_is_not_cut():
     with pytest.raises(ValueError, match="set bidirectional=false"):
         RecurrentEncoder("gru", 3, 4, 1, 0.0, bidirectional=True, combine="add").truncate(3)
+
+
+@CELLS
+def test_each_truncated_piece_is_a_call_of_its_own(cell):
+    torch.manual_seed(0)
+    layer = RecurrentStack(cell, 3, SIZE, 2, dropout=0.5)
+    share_key(layer)
+    x = torch.randn(1, 4, 3)
+    whole, _ = layer(x, layer.start(x), 2, call=5)
+    first, state = layer(x[:, :2], layer.start(x), call=5)
+    second, _ = layer(x[:, 2:], state, call=6)
+    assert_close(whole, torch.cat([first, second], 1))

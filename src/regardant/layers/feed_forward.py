@@ -7,12 +7,9 @@ with a larger kernel tokens mix with their neighbours. Gated (Shazeer 2020, http
 Shape legend: B sentences, T tokens, M d_model, F d_ff, K kernel.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
@@ -20,20 +17,11 @@ from torch import Tensor, nn
 from regardant.attention import EVERYTHING, View
 from regardant.config import Variants
 from regardant.kernels import compute
+from regardant.layers.activations import ACTIVATIONS, Activation
 from regardant.layers.cache import LayerCache, PrecedingTokens
 from regardant.layers.convolution import padded, reach_of
 from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
-
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "elu"]
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu_tanh": partial(F.gelu, approximate="tanh"),
-    "silu": F.silu,
-    "sigmoid": torch.sigmoid,
-    "elu": F.elu,
-}
 
 
 class FeedForward(nn.Module):
@@ -141,13 +129,12 @@ class LinearFeedForward(FeedForward):
         self.widen = Linear(d_model, d_ff, bias, stays_narrow=True)
         self.dropout = Dropout(dropout)
         self.narrow = Linear(d_ff, d_model, bias)
-        self.activation = ACTIVATIONS[activation]
+        self.activation: Activation = activation
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
-        inner = self.widen(x)
-        if self.training and self.activation is F.relu and compute(inner):
-            return self.narrow(self._relu_and_dropout(inner))
-        inner = self.activation(inner)
+        if self.training and self.activation == "relu" and compute(x):
+            return self.narrow(self._relu_and_dropout(self.widen(x)))
+        inner = self.widen(x, self.activation)
         return self.narrow(self.dropout(inner) if self.training else inner)
 
     def _relu_and_dropout(self, inner: Float[Tensor, "*B F"]) -> Float[Tensor, "*B F"]:
@@ -166,7 +153,7 @@ class GatedFeedForward(LinearFeedForward):
         self.gate = Linear(d_model, inner, bias, stays_narrow=True)
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
-        inner = self.activation(self.gate(x)) * self.widen(x)
+        inner = self.gate(x, self.activation) * self.widen(x)
         return self.narrow(self.dropout(inner) if self.training else inner)
 
 

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from regardant.layers import products
+from regardant.layers.activations import ACTIVATIONS, Activation
 
 WEIGHTS_PER_LAUNCH = 32
 """Number of weights converted by one kernel launch. Their gradients are ready, and sent between replicas, together."""
@@ -38,29 +39,31 @@ class Linear(nn.Linear):
         self.stays_narrow = stays_narrow
         """True keeps the output in the narrow type of a layout, for another product to read."""
 
-    def forward(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
-        return linear(x, self.weight, self.bias, stays_narrow=self.stays_narrow)
+    def forward(self, x: Float[Tensor, "*B I"], activation: Activation | None = None) -> Float[Tensor, "*B O"]:
+        return linear(x, self.weight, self.bias, activation, stays_narrow=self.stays_narrow)
 
 
 def linear(
     x: Float[Tensor, "*B I"],
     weight: Float[Tensor, "O I"],
     bias: Float[Tensor, " O"] | None = None,
+    activation: Activation | None = None,
     *,
     stays_narrow: bool = False,
 ) -> Float[Tensor, "*B O"]:
-    """Return x W^T + b, by the layout of W that is in use."""
+    """Return x W^T + b, or its activation, by the layout of W that is in use."""
     layouts = _in_use.get()
     if layouts is not None:
-        output = layouts.multiply(x, weight, bias)
+        output = layouts.multiply(x, weight, bias, activation)
         # Runs some 20 times a step: a comparison of types is faster than a `to` that changes nothing.
         return output if stays_narrow or output.dtype == weight.dtype else output.to(weight.dtype)
     if (copies := _narrow.get()) is not None:
         weight, bias = copies.get(weight, weight), None if bias is None else copies.get(bias, bias)
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.numel():
         product: Tensor = _RoundedLinear.apply(x, weight, bias, torch.get_autocast_dtype("cpu"))  # type: ignore[no-untyped-call]
-        return product
-    return products.linear(x, weight, bias)
+    else:
+        product = products.linear(x, weight, bias)
+    return product if activation is None else ACTIVATIONS[activation](product)
 
 
 def round_up(rows: int) -> int:
@@ -110,8 +113,8 @@ class _RoundedLinear(torch.autograd.Function):
         return to_x, to_weight, to_bias, None
 
 
-Product = Callable[[Tensor], Tensor]
-"""Function of [*B, I]. Returns [*B, O], in the precision of its weights."""
+Product = Callable[[Tensor, Activation | None], Tensor]
+"""Function of [*B, I] and an activation. Returns [*B, O], in the precision of its weights."""
 
 
 class _LaidOut(NamedTuple):
@@ -145,14 +148,14 @@ class Layouts:
         finally:
             _in_use.reset(token)
 
-    def multiply(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def multiply(self, x: Tensor, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Tensor:
         """Return the product as `linear` does, in the type of the products."""
         version = weight.data_ptr(), weight._version, 0 if bias is None else bias._version
         made = self._made.get((id(weight), id(bias)))
         if made is None or made.version != version:  # two threads may both make it, which is harmless
             made = _LaidOut(version, _lay_out(weight, bias, self.dtype or weight.dtype), weight, bias)
             self._made[id(weight), id(bias)] = made
-        return made.product(x)
+        return made.product(x, activation)
 
 
 def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
@@ -167,13 +170,18 @@ def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product
 def _by_input(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
     """Return PyTorch's own product, with weights stored by input."""
     stored, added = weight.to(dtype).t().contiguous().t(), None if bias is None else bias.to(dtype)
-    return lambda x: F.linear(x if x.dtype == dtype else x.to(dtype), stored, added)
+
+    def product(x: Tensor, activation: Activation | None) -> Tensor:
+        output = F.linear(x if x.dtype == dtype else x.to(dtype), stored, added)
+        return output if activation is None else ACTIVATIONS[activation](output)
+
+    return product
 
 
 def _pack(weight: Tensor, bias: Tensor | None) -> Product:
     """Return the product in bfloat16 by oneDNN, with weights in its layout."""
     blocks, added = products.lay_out(weight.bfloat16()), None if bias is None else bias.bfloat16()
-    return lambda x: products.multiply(x.bfloat16(), blocks, added)
+    return lambda x, activation: products.multiply(x.bfloat16(), blocks, added, activation)
 
 
 def _pack_exactly(weight: Tensor, bias: Tensor | None) -> Product:
@@ -181,8 +189,8 @@ def _pack_exactly(weight: Tensor, bias: Tensor | None) -> Product:
     blocks, smallest = products.lay_out(weight), products.SMALLEST_AGAIN // len(weight)
     own = cache(lambda: _by_input(weight, bias, weight.dtype))  # a second copy, of the few that need it
 
-    def product(x: Tensor) -> Tensor:
-        return own()(x) if x.numel() < smallest else products.multiply(x, blocks, bias)
+    def product(x: Tensor, activation: Activation | None) -> Tensor:
+        return own()(x, activation) if x.numel() < smallest else products.multiply(x, blocks, bias, activation)
 
     return product
 

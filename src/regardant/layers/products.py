@@ -17,12 +17,23 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from regardant.layers.activations import ACTIVATIONS, Activation
+
 SMALLEST = 1 << 24
 """Number of multiplications from which oneDNN computes a product whose shape may be new: compiling takes 0.2 ms."""
 
-SMALLEST_AGAIN = 3 << 16
+SMALLEST_AGAIN = 1 << 17
 """Number of multiplications from which oneDNN computes a product with weights in its own layout, whose shapes recur: a
-row of 256 numbers by a matrix of 256 by 768."""
+row of 256 numbers by a matrix of 256 by 512."""
+
+FUSED: dict[Activation, tuple[str, str]] = {
+    "relu": ("relu", ""),
+    "gelu": ("gelu", "none"),
+    "gelu_tanh": ("gelu", "tanh"),
+    "silu": ("swish", ""),
+    "sigmoid": ("sigmoid", ""),
+}
+"""Names that oneDNN has for the activations, and for their algorithms, which it computes as part of a product."""
 
 PROCESSORS = Path("/proc/cpuinfo")
 """File in which Linux describes the processors."""
@@ -80,9 +91,18 @@ def gradient_of_weight(gradient: Float[Tensor, "N O"], x: Float[Tensor, "N I"]) 
     return multiply(x.T, gradient.T, None).T
 
 
-def multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return x W^T + b by oneDNN, in the type of both. W is a plain matrix or in oneDNN's layout (`lay_out`)."""
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+def multiply(x: Tensor, weight: Tensor, bias: Tensor | None, activation: Activation | None = None) -> Tensor:
+    """Return x W^T + b, or its activation, by oneDNN, in the type of both.
+
+    W is a plain matrix or in oneDNN's layout (`lay_out`).
+    """
+    if activation is None:
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    elif activation in FUSED:
+        kind, algorithm = FUSED[activation]
+        product = torch.ops.mkldnn._linear_pointwise(x, weight, bias, kind, [], algorithm)
+    else:
+        product = ACTIVATIONS[activation](multiply(x, weight, bias))
     return product
 
 

@@ -8,6 +8,8 @@ from torch.profiler import profile
 from torch.testing import assert_close
 
 from regardant.layers import linear as linears
+from regardant.layers import products
+from regardant.layers.activations import ACTIVATIONS
 from regardant.layers.linear import Layouts, Linear, linear, multiplied, narrow_weights, round_rows, round_up
 
 
@@ -75,6 +77,20 @@ def test_what_goes_into_another_product_stays_narrow_in_a_search_alone():
         assert layer(x).dtype == torch.bfloat16
     with Layouts().in_use(), torch.inference_mode():
         assert layer(x).dtype == torch.float32
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["oneDNN", "PyTorch"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_layout_computes_the_activation_too(layer, monkeypatch, activation, fused):
+    monkeypatch.setattr(products, "has_fast_onednn", lambda: fused)
+    monkeypatch.setattr(products, "SMALLEST_AGAIN", 1)
+    x = torch.randn(3, 6)
+    expected = ACTIVATIONS[activation](nn.functional.linear(x, layer.weight, layer.bias))
+    assert torch.equal(layer(x, activation), expected)
+    with Layouts().in_use(), torch.inference_mode():
+        assert_close(layer(x, activation), expected, rtol=1e-5, atol=1e-5)
+    with Layouts(torch.bfloat16).in_use(), torch.inference_mode():
+        assert_close(layer(x, activation), expected, rtol=0.02, atol=0.02)  # inputs are rounded to 8 bits
 
 
 def test_a_layout_is_one_threads_business(layer):

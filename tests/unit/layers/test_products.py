@@ -24,9 +24,9 @@ def multiplied(small, monkeypatch):
     """The shapes of all products by oneDNN."""
     shapes, multiply = [], products.multiply
 
-    def noted(x, weight, bias):
+    def noted(x, weight, bias, activation=None):
         shapes.append((tuple(x.shape), tuple(weight.shape)))
-        return multiply(x, weight, bias)
+        return multiply(x, weight, bias, activation)
 
     monkeypatch.setattr(products, "multiply", noted)
     return shapes

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regardant.config import Config
 from regardant.data.vocabulary import PAD
-from regardant.layers.feed_forward import ACTIVATIONS, Activation
+from regardant.layers.activations import Activation
 from regardant.layers.label_smoothed_cross_entropy import projected_cross_entropy
 from regardant.layers.linear import Linear, linear
 from regardant.layers.norms import LayerNormConfig, NormConfig
@@ -75,10 +75,10 @@ class Transform(nn.Module):
         super().__init__()
         self.dense = Linear(d_model, d_model)
         self.norm = config.normalisation.build(d_model)
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation: Activation = config.activation
 
     def forward(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
-        transformed: Tensor = self.norm(self.activation(self.dense(x)))
+        transformed: Tensor = self.norm(self.dense(x, self.activation))
         return transformed
 
 

@@ -27,7 +27,7 @@ def bars_of(name):
     "name",
     [
         *("training_speed", "nanogpt", "decoding_speed", "engines_speed", "models_speed", "sampling_speed"),
-        *("memory", "startup", "pages", "models_speed-slower-processor"),
+        *("memory", "startup", "pages"),
         *("accelerator-training_speed", "accelerator-translation_speed"),
     ],
 )
@@ -89,7 +89,7 @@ def test_starting_takes_what_was_measured():
         ("Tiny Shakespeare", ["nanogpt"]),
         ("Translating", ["decoding_speed"]),
         ("Translating as installed", ["engines_speed"]),
-        ("Models of one stack", ["models_speed", "models_speed-slower-processor", "sampling_speed"]),
+        ("Models of one stack", ["models_speed", "sampling_speed"]),
         ("Long sequences", ["attention"]),
         ("Recurrent models", ["recurrent_speed"]),
         ("Sentences of a hundred tokens", ["long_speed"]),

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from regardant.data.shards import START, Position, Stream
 from regardant.errors import DataError, RunError
+from regardant.models.heads import Loss
 from regardant.training.devices import trim_heap
 from regardant.training.processes import ALONE, Group
 
@@ -122,9 +124,9 @@ class StreamedBatches:
     def _shared(self, buffer: RowBuffer, generator: np.random.Generator) -> list[PlannedStreamBatch]:
         """Plan the buffer of this process, in as many batches as the process with the most batches."""
         batches = buffer.plan(generator, self.group.size)
-        most = int(max(self._of_all([len(batches)])[:, 0]))
+        most = int(self.group.gathered([len(batches)]).max())
         batches = divided(batches, most)
-        counts = self._of_all([buffer.count(rows) if len(rows) else 0 for rows in batches]).sum(0)
+        counts = self.group.gathered([buffer.count(rows) if len(rows) else 0 for rows in batches]).sum(0).tolist()
         return [PlannedStreamBatch(buffer, rows, int(count)) for rows, count in zip(batches, counts, strict=True)]
 
     def _gathered(self, position: Position) -> list[Position]:
@@ -133,15 +135,8 @@ class StreamedBatches:
             raise RunError(
                 f"the position in the stream takes {len(written)} bytes, and at most {STATE_BYTES} are exchanged"
             )
-        rows = self._of_all(list(written.ljust(STATE_BYTES)))
-        return [Position(*json.loads(bytes(row.astype(np.uint8)))) for row in rows]
-
-    def _of_all(self, numbers: list[int]) -> NDArray[np.float64]:
-        """Return the numbers of all processes, a row for each process."""
-        rows = torch.zeros(self.group.size, len(numbers), dtype=torch.float64)
-        rows[self.group.rank] = torch.tensor(numbers, dtype=torch.float64)
-        self.group.add_up([], rows)
-        return rows.numpy()
+        rows = self.group.gathered(list(written.ljust(STATE_BYTES)))
+        return [Position(*json.loads(bytes(row.astype(np.uint8)))) for row in rows.numpy()]
 
 
 class StreamedJob:
@@ -163,6 +158,12 @@ class StreamedJob:
 
     def load(self, planned: Any) -> Any:
         return self.stream.load(planned) if isinstance(planned, PlannedStreamBatch) else self.batches.load(planned)
+
+    def loss(self, model: nn.Module, batch: Any, device: torch.device) -> Loss:
+        if isinstance(batch, ShardedBatch):  # of a process without a row: a pass for the others, whose loss is not used
+            batch = self.batches.load(self.batches.median_batch())
+        loss: Loss = super().loss(model, batch, device)  # type: ignore[misc]  # of the job that follows among the bases
+        return loss
 
     @property
     def updates_per_epoch(self) -> int:

@@ -129,6 +129,14 @@ class Group:
         dist.broadcast(shared, 0, group=self.control)
         return shared.tolist()
 
+    def gathered(self, numbers: Sequence[float]) -> Tensor:
+        """Return the numbers of all processes, [processes, numbers] float64 on the CPU."""
+        rows = torch.zeros(self.size, len(numbers), dtype=torch.float64)
+        rows[self.rank] = torch.tensor(numbers, dtype=torch.float64)
+        if self.size > 1:
+            dist.all_reduce(rows, group=self.control)  # the default group may exchange tensors of accelerators alone
+        return rows
+
     @contextlib.contextmanager
     def named_failures(self) -> Iterator[None]:
         """Turn a failed exchange into a RunError that names the ranks that have ended or do not answer."""

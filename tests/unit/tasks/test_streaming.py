@@ -1,5 +1,6 @@
 """Batches of a stream: all rows of a buffer once, as many batches in each process, positions in checkpoints."""
 
+import json
 import shutil
 import threading
 from dataclasses import replace
@@ -10,11 +11,11 @@ import pytest
 import torch
 
 from regardant import run
-from regardant.data.shards import Position
+from regardant.data.shards import START, Position
 from regardant.errors import RunError
 from regardant.tasks import load_recipe
 from regardant.tasks.language_modelling.streaming import WindowsBuffer
-from regardant.tasks.streaming import StreamedBatches, divided
+from regardant.tasks.streaming import ShardedBatch, StreamedBatches, StreamedJob, divided
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
 from regardant.training.processes import Group
 from tests.unit.conftest import ENGLISH
@@ -40,16 +41,15 @@ class Counted:
 class Threads(Group):
     """A group of threads in the place of processes."""
 
-    def add_up(self, parameters, *sums):
-        for one in sums:
-            SHARED["sum"][self.rank] = one.clone()
-            SHARED["barrier"].wait()
-            total = sum(SHARED["sum"].values())
-            SHARED["barrier"].wait()
-            one.copy_(total)
+    def gathered(self, numbers):
+        SHARED["rows"][self.rank] = torch.tensor(numbers, dtype=torch.float64)
+        SHARED["barrier"].wait()
+        rows = torch.stack([SHARED["rows"][rank] for rank in range(2)])
+        SHARED["barrier"].wait()
+        return rows
 
 
-SHARED = {"sum": {}, "barrier": threading.Barrier(2)}
+SHARED = {"rows": {}, "barrier": threading.Barrier(2)}
 
 
 def predicted(planned, batches):
@@ -113,15 +113,36 @@ def test_a_part_of_a_process_is_its_own_rows():
     assert torch.equal(batch.part(1 + 2 * 1, 4).tokens, own[1::2])  # its second half
 
 
+def test_a_process_without_a_row_reads_a_batch_of_the_sample_for_the_others():
+    class Sample:
+        def median_batch(self):
+            return 3
+
+        def load(self, planned):
+            return f"batch {planned} of the sample"
+
+    class Reader:
+        def loss(self, model, batch, device):
+            return batch
+
+    job = type("Job", (StreamedJob, Reader), {"batches": Sample()})()
+    assert job.loss(None, "own rows", None) == "own rows"
+    assert job.loss(None, ShardedBatch(None, 5, 2), None) == "batch 3 of the sample"
+
+
+def write_shards(folder, sizes):
+    words = ENGLISH.split()
+    random = np.random.default_rng(1)
+    for shard, size in enumerate(sizes):
+        lines = (" ".join(random.choice(words, 6)) + "\n" for _ in range(size))
+        (folder / f"{shard}.txt").write_text("".join(lines))
+
+
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory):
     """A language model on six shards of lines."""
     folder = tmp_path_factory.mktemp("stream")
-    words = ENGLISH.split()
-    random = np.random.default_rng(1)
-    for shard in range(6):
-        lines = (" ".join(random.choice(words, 6)) + "\n" for _ in range(300))
-        (folder / f"{shard}.txt").write_text("".join(lines))
+    write_shards(folder, [300] * 6)
     return {
         "task": "language_modelling",
         "data": {"kind": "stream", "shards": f"{folder}/*.txt", "sample_rows": 400, "buffer_rows": 300},
@@ -149,7 +170,7 @@ def test_a_run_on_a_stream_that_is_resumed_in_a_later_buffer_ends_bit_equal(reci
     train(recipe, tmp_path / "whole")
     train(recipe, tmp_path / "parts", max_updates=20)
     state = load_checkpoint(latest_checkpoint(tmp_path / "parts"))
-    assert state["cursor"]["epoch"] >= 1 and state["job"]["positions"] != ["[0, null]"]
+    assert state["cursor"]["epoch"] >= 1 and state["job"]["positions"] != [json.dumps(START)]
     train(recipe, tmp_path / "parts")
     whole, parts = (load_weights(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
@@ -162,6 +183,15 @@ def test_two_processes_train_on_shards_of_their_own_and_resume(recipe, tmp_path)
     state = load_checkpoint(latest_checkpoint(tmp_path / "run"))
     assert len(set(state["job"]["positions"])) == 2 or state["cursor"]["epoch"] == 0
     assert train(recipe, tmp_path / "run", processes=2).cursor.update == 40
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_processes_that_average_gradients_train_on_unequal_shards(recipe, tmp_path):
+    write_shards(tmp_path, [300, 302] * 3)
+    data = {**recipe["data"], "shards": f"{tmp_path}/*.txt"}
+    outcome = train({**recipe, "data": data}, tmp_path / "run", processes=2, strategy="ddp", max_updates=160)
+    assert outcome.cursor.update == 160
 
 
 def test_a_budget_in_passes_is_refused(recipe):

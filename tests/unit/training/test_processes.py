@@ -64,6 +64,13 @@ def test_all_agree_with_the_first():
         assert group.agree(True, 0.25) == [1.0, 0.25]
 
 
+def test_the_numbers_of_all_are_gathered_in_all():
+    asserted = "assert group.gathered([3.0, 4.0]).tolist() == [[1.0, 2.0], [3.0, 4.0]], 'another order'\n"
+    with started(2, joining(asserted)) as group:
+        assert group.gathered([1, 2]).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert ALONE.gathered([1, 2]).tolist() == [[1.0, 2.0]]
+
+
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are listed on Linux only")
 def test_listening_finds_a_socket_open_to_the_network():
     with socket.create_server(("0.0.0.0", 0)):

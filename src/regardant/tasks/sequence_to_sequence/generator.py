@@ -104,8 +104,11 @@ class TextGenerator:
     ) -> list[GeneratedText]:
         """Return a text for each item of a command line, in their order; a blank one gives an empty text.
 
-        Each prefix is the beginning that the text of its item must have.
+        Each prefix is the beginning that the text of its item must have. Raises DataError for more or fewer prefixes
+        than items.
         """
+        if prefixes is not None and len(prefixes) != len(items):
+            raise DataError(f"{len(items)} texts and {len(prefixes)} prefixes: give as many of each")
         read = [self.codec.parts(item, self.max_length) for item in items]
         starts: list[list[int]] = []
         for number, (parts, _) in enumerate(read):

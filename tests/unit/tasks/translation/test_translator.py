@@ -119,6 +119,12 @@ def test_a_translation_begins_with_its_prefix(translator, test_set):
     assert any(not one.text.startswith(prefix) for one, prefix in zip(free, prefixes, strict=True))
 
 
+@pytest.mark.parametrize("prefixes", [["La"], ["La", "Le", "Les"]])
+def test_another_number_of_prefixes_is_refused(translator, test_set, prefixes):
+    with pytest.raises(DataError, match=f"2 texts and {len(prefixes)} prefixes: give as many of each"):
+        translator.generate(test_set.sources[:2], GenerationConfig(), prefixes)
+
+
 def test_scores_of_unequal_columns_are_refused(translator):
     with pytest.raises(DataError, match="2 sources and 1 targets"):
         translator.score(["a", "b"], ["c"])

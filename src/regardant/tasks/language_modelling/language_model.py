@@ -206,7 +206,8 @@ class LanguageModel(Trained):
     def _tokens(self, prompt: str, samples: Sequence[int], seed: int, generation: dict[str, Any]) -> Iterator[Tensor]:
         ids = torch.from_numpy(self.tokenizer.encode_long(prompt))
         if UNK in ids:
-            unknown = next(c for c in prompt if UNK in self.tokenizer.encode_long(c))
+            # A special token of an imported tokenizer may stand in the text, of characters that are known.
+            unknown = next((c for c in prompt if UNK in self.tokenizer.encode_long(c)), prompt)
             raise DataError(f"the prompt holds {unknown!r}, which the vocabulary lacks: leave it out")
         before, _ = self.tokenizer.frame
         ids = torch.cat([torch.tensor(before, dtype=ids.dtype), ids])

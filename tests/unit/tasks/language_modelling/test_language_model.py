@@ -2,10 +2,12 @@ import json
 import math
 import shutil
 
+import numpy as np
 import pytest
 
 from regardant import run
 from regardant.data.text import EncodedText
+from regardant.data.vocabulary import UNK
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.training.events import read_events
 
@@ -51,6 +53,14 @@ def test_a_prompt_longer_than_the_context_is_gone_on_from(loaded):
 def test_a_prompt_that_cannot_be_gone_on_from_is_one_line(loaded, prompt, told):
     with pytest.raises(DataError, match=told):
         loaded.generate(prompt)
+
+
+def test_an_unknown_token_of_known_characters_is_named_whole(loaded, monkeypatch):
+    tokenizer = loaded.trained.tokenizer
+    encode = tokenizer.encode_long
+    monkeypatch.setattr(tokenizer, "encode_long", lambda text: np.array([UNK]) if text == "the cat" else encode(text))
+    with pytest.raises(DataError, match="the prompt holds 'the cat', which the vocabulary lacks"):
+        loaded.generate("the cat")
 
 
 def test_what_is_like_the_text_is_more_probable_than_what_is_not(loaded):

@@ -216,6 +216,14 @@ def test_a_start_that_came_to_nothing_is_begun_anew_with_the_text_as_it_is_now(c
     assert not (folder / UNFINISHED).exists()
 
 
+def test_a_resumed_run_removes_the_mark_of_a_start_that_was_killed(configure, tmp_path):
+    folder = tmp_path / "r"
+    run.train(configure("training.max_updates=1"), folder, silent)
+    (folder / UNFINISHED).touch()
+    run.train(configure("training.max_updates=2"), folder, silent)
+    assert not (folder / UNFINISHED).exists()
+
+
 @pytest.mark.parametrize("held", ["notes", "data", "model.safetensors"])
 def test_a_folder_that_holds_something_else_is_left_alone(configure, tmp_path, held):
     (tmp_path / held).mkdir()

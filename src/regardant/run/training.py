@@ -160,6 +160,7 @@ def taken_over(config: TaskConfig) -> TaskConfig:
 
 def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
     record = Record.read(folder)
+    (folder / UNFINISHED).unlink(missing_ok=True)  # a kill may have left it beside a written run.yaml
     if IMPORTED in record.plan:
         raise RunError(f"{folder} was imported, not trained: start a run from it with training.from={folder}")
     begun_with = record.asked.training.best_by

@@ -12,9 +12,9 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor
 
 from regardant.models.encoder_only import EncoderOnly, EncoderOnlyConfig
+from regardant.models.heads.pooling import pool
 from regardant.models.sequence import SequenceEncoder
 from regardant.models.stacks import Encoder
 from regardant.models.transformer import EncoderStackConfig
@@ -72,14 +72,9 @@ class HierarchicalEncoder(SequenceEncoder):
         real = F.pad(given, (0, missing)).view(-1, self.segment)
         values = F.pad(x.values, (0, 0, 0, missing)).view(-1, self.segment, size)
         read = self.lower(Vectors(values, real)).values
-        of_segments = self._means(read, real).view(batch, -1, size)
+        of_segments = pool(Vectors(read, real), "mean").view(batch, -1, size)
         count = of_segments.shape[1]
         places = sinusoids(torch.arange(count, device=read.device), size).to(of_segments.dtype)
         above = self.upper(Vectors(of_segments + places, real.any(1).view(batch, count))).values
         joined = read.view(batch, -1, size) + above.repeat_interleave(self.segment, 1)
         return replace(x, values=joined[:, :length])
-
-    def _means(self, read: Tensor, real: Tensor) -> Tensor:
-        """Return the mean of the real elements of each segment; zeros where there are none."""
-        weights = real[..., None].to(read.dtype)
-        return (read * weights).sum(1) / weights.sum(1).clamp_min(1)

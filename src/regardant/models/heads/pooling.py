@@ -17,7 +17,7 @@ of the last element, which stands before the padding."""
 
 
 def pool(vectors: Vectors, pooling: Pooling) -> Tensor:
-    """Return the vector [B, M] of each sequence. Padding is not read."""
+    """Return the vector [B, M] of each sequence. Padding is not read; the mean of padding alone is zero."""
     values, real = vectors.values, vectors.real
     if pooling in ("class_token", "first"):
         return values[:, 0]
@@ -30,4 +30,4 @@ def pool(vectors: Vectors, pooling: Pooling) -> Tensor:
         return values.gather(1, last[:, None, None].expand(-1, -1, values.shape[2])).squeeze(1)
     if real is None:
         return values.mean(1)
-    return (values * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+    return (values * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp_min(1)

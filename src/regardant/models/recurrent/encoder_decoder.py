@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
-from torch import Tensor
 
 from regardant.layers.dropout import share_key
 from regardant.layers.linear import Linear
@@ -16,6 +15,7 @@ from regardant.layers.recurrent import Cell
 from regardant.models.base import AttentionKind, SequenceToSequenceConfig
 from regardant.models.encoder_decoder import EncoderDecoder, Tied
 from regardant.models.heads import HeadBuilder
+from regardant.models.heads.pooling import pool
 from regardant.models.order import require_keys_in_any_order
 from regardant.models.recurrent.decoders import BahdanauConfig, RecurrentDecoderConfig, RecurrentShape
 from regardant.models.recurrent.encoder import RecurrentStackConfig
@@ -41,7 +41,7 @@ class AnnotationEncoder(SequenceEncoder):
 
     def forward(self, x: Vectors) -> Vectors:
         """Return the vectors [B, S, R], and the first state of every layer. The mean is without padding."""
-        parts = self.first(_mean(x)).chunk(self.parts, -1)
+        parts = self.first(pool(x, "mean")).chunk(self.parts, -1)
         return replace(x, state=tuple(part.expand(self.num_layers, -1, -1) for part in parts))
 
 
@@ -160,10 +160,3 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
                 "sinusoidal, learned or two_dimensional"
             )
         return positions
-
-
-def _mean(x: Vectors) -> Tensor:
-    if x.real is None:
-        return x.values.mean(1)
-    real = x.real[..., None].to(x.values.dtype)
-    return (x.values * real).sum(1) / real.sum(1)

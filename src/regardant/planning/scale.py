@@ -36,6 +36,9 @@ UPDATES = 100_000
 OPTIMIZER_BYTES = 40
 """Bytes read and written for each parameter by an update of Adam, its clipping and the average."""
 
+BFLOAT16_SHARE = 0.55
+"""Memory of activations in bfloat16, as a share of that in float32: some stay in float32."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -52,8 +55,6 @@ class Device:
     """Memory bandwidth, in bytes per second."""
     link: float
     """Bytes per second to other devices of its machine, one way: an assumption."""
-    narrow: bool = True
-    """True if activations are in bfloat16."""
     resident: float = 1e9
     """Bytes of libraries and their buffers."""
     launch: float = 40e-6
@@ -164,8 +165,8 @@ def assumptions(config: TaskConfig, device: Device) -> list[str]:
         f"{device.name}: {device.memory / 1e9:.0f} GB, {device.flops / 1e12:,.0f} TFLOP/s, of which training reaches "
         f"{device.share:.0%}; launching an operation takes {device.launch * 1e6:.0f} us",
         f"{device.name}: {device.bandwidth / 1e9:,.0f} GB/s of memory, {device.link / 1e9:,.0f} GB/s to each other",
-        f"weights, gradients, two moments and an average in float32; activations in "
-        f"{'bfloat16' if device.narrow else 'float32'}; {device.resident / 1e9:.1f} GB for libraries",
+        f"weights, gradients, two moments and an average in float32; activations in bfloat16; "
+        f"{device.resident / 1e9:.1f} GB for libraries",
         "ddp sends during the backward pass, fsdp during all passes; sending that takes longer adds to the time",
     ]
 
@@ -187,7 +188,7 @@ def cost(
         gathered = 2 * (rest + 2 * max(sublayers, default=0))  # weights and gradients; one sublayer ahead
         # Sublayers are gathered for both passes, the rest once; gradients are summed after each backward pass.
         sent = others * load.passes * (3 * sum(sublayers) + 2 * rest)
-    kept = load.kept_bytes * (0.55 if device.narrow else 1.0) * share
+    kept = load.kept_bytes * BFLOAT16_SHARE * share
     memory = device.resident + state + (gathered if devices > 1 and strategy == "fsdp" else 0) + kept
     starting = load.passes * load.operations * device.launch
     computing = max(starting, load.flops * share / (device.flops * device.share))

@@ -100,5 +100,4 @@ class SequencePairBatches:
 
     def median_batch(self) -> Any:
         """Return a planned batch of median length."""
-        planned = sorted(self.plan(0), key=lambda b: int(self.target_lengths[b].max()))
-        return planned[len(planned) // 2]
+        return self.sample_batches()[1]

@@ -27,7 +27,7 @@ def test_translating_a_sentence_passes_through_few_files(counted):
     assert len(translated.files) <= MOST_FILES_OF_TRANSLATING, "\n".join(translated.lines())
 
 
-@pytest.mark.xfail(strict=True, reason="MISSED: 80 files, where 45 are the bar")
+@pytest.mark.xfail(strict=True, reason="MISSED: 81 files, where 45 are the bar")
 def test_training_passes_through_few_files(counted):
     trained, _ = counted
     assert len(trained.files) <= MOST_FILES_OF_TRAINING, "\n".join(trained.lines())

@@ -181,7 +181,7 @@ def recipes(
 
 @app.command()
 def demo(out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")] = Path("runs/demo")) -> None:
-    """Train a translator in three minutes and draw its attention. Trains English to French on the embedded grammar,
+    """Train a translator in two minutes and draw its attention. Trains English to French on the embedded grammar,
     without a download, evaluates the translator, translates two sentences and draws their attention.
 
     Examples:

@@ -177,12 +177,12 @@ def test_ratios_of_translating_are_of_float32_against_float32():
     def times(case, engine):
         return rows[case, "regardant", "float32"] / rows[case, engine, "float32"]
 
-    beam, greedy, alone = (
-        times(case, "transformers") for case in ("beam 5, batch 32", "greedy, batch 32", "beam 5, batch 1")
-    )
+    cases = ("beam 5, batch 32", "greedy, batch 32", "beam 5, batch 1", "greedy, batch 1")
+    beam, greedy, alone, greedy_alone = (times(case, "transformers") for case in cases)
     assert (
-        f"In float32 Regardant is {beam:.1f} times as fast as `generate` of transformers with five beams, "
-        f"{greedy:.1f} times greedily and {alone:.1f} times for one sentence at a time."
+        f"In float32 Regardant is {beam:.2f} times as fast as `generate` of transformers with five beams, "
+        f"{greedy:.2f} times greedily, {alone:.2f} times for one sentence at a time, and {greedy_alone:.2f} times for "
+        "one greedily."
     ) in TEXT
     beside = times("beam 5, batch 32", "CTranslate2")
     assert f"{beside:.2f} times the speed of CTranslate2 in float32" in TEXT and beside < 1

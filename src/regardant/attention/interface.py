@@ -167,15 +167,14 @@ class Attention(nn.Module):
         return AppendedKeys(capacity)
 
     def step(self, q: Queries, k: Keys, v: Values, state: Any, view: View) -> tuple[Mixed, Any]:
-        """Append the newest keys and values [N, G, T, .] to the state; return the output of their queries [N, H, T, D].
+        """Append the newest keys and values [N, G, T, .] to the state; return the output of their queries [N, H, T, E].
 
         Raises:
             ValueError: this mechanism, or any decoding step, cannot honour the view.
         """
         self.check_step(view)
         state = state.append(k, v)
-        filled = slice(None, state.length)
-        return self(q, state.keys[:, :, filled], state.values[:, :, filled], view), state
+        return self(q, *state.filled(), view), state
 
     def reorder(self, state: Any, rows: Int[Tensor, " N2"]) -> Any:
         """Return the state whose row i continues row `rows[i]`."""

@@ -30,7 +30,7 @@ WorkFunction = Callable[[Iterator[Item]], Result]
 def share_out(
     work: WorkFunction[Item, Result], items: Sequence[Item], workers: int, *, in_turn: bool = False, fork: bool = True
 ) -> Iterator[Result]:
-    """Yield the result of each worker, of which there are at least two; an idle worker takes the next item.
+    """Yield the result of each worker; an idle worker takes the next item.
 
     in_turn: one thread of this process takes all items. fork: use processes where they are safe. Side effects of a
     forked worker are lost with its process. Raises RunError if a process is killed.

@@ -44,7 +44,8 @@ def page(results: Mapping[str, Mapping[str, Any]], own_files: Mapping[str, Mappi
         measured = _measured(result)
         if result.get("disturbed"):
             measured += " Minutes were taken beside other programs: they are upper limits."
-        parts.append("\n".join([*section(result), "", *bars.markdown(result["bars"]), "", measured, ""]))
+        judged = ["", *bars.markdown(result["bars"])] if result["bars"] else []
+        parts.append("\n".join([*section(result), *judged, "", measured, ""]))
     if own_files:
         parts.append("\n".join(_of_own_files(own_files)))
     return "\n".join(parts)

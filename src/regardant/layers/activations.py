@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "elu"]
+"""gelu: x Phi(x) (Hendrycks and Gimpel 2016, https://arxiv.org/abs/1606.08415); gelu_tanh: the same by tanh."""
+
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -17,3 +19,4 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "elu": F.elu,
 }
+"""Functions of each element, [*B] to [*B]."""

@@ -51,7 +51,10 @@ def linear(
     *,
     stays_narrow: bool = False,
 ) -> Float[Tensor, "*B O"]:
-    """Return x W^T + b, or its activation, by the layout of W that is in use."""
+    """Return x W^T + b, or its activation, by the layout of W that is in use.
+
+    stays_narrow: the output keeps the type of the layout, where one is in use.
+    """
     layouts = _in_use.get()
     if layouts is not None:
         output = layouts.multiply(x, weight, bias, activation)

@@ -37,7 +37,7 @@ OPTIMIZER_BYTES = 40
 """Bytes read and written for each parameter by an update of Adam, its clipping and the average."""
 
 BFLOAT16_SHARE = 0.55
-"""Memory of activations in bfloat16, as a share of that in float32: some stay in float32."""
+"""Memory of activations in bfloat16, as a share of that in float32: an assumption, since some stay in float32."""
 
 
 @dataclass(frozen=True)

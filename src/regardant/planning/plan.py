@@ -33,6 +33,7 @@ from regardant.training.averaging import Average
 from regardant.training.config import COPIES, TRAINING_SHARE, Strategy, TrainingConfig
 from regardant.training.devices import memory_guard, trim_heap
 from regardant.training.engine import require_divisible
+from regardant.training.lora import merged
 from regardant.training.reporting import memory
 
 OVERHEAD = 1.05
@@ -206,7 +207,8 @@ def plan_training(
     ):
         for batch in job.batches.largest_batches():
             dry_run(job, batch, device)
-        job.warm_up_validation(device)
+        with merged(job.model):
+            job.warm_up_validation(device)
     parameters = sum(parameter.numel() for parameter in job.model.parameters())
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else memory().peak
     activations = max(0, peak - resident - held) * (1 if device.type == "cuda" or shares > 1 else HOLES)

@@ -16,6 +16,7 @@ from regardant.planning.plan import GATHERING, OVERHEAD, _as_in_training, plan_t
 from regardant.planning.probes import Decisions
 from regardant.tasks.translation.task import Translation
 from regardant.training.config import TRAINING_SHARE
+from regardant.training.lora import LoraConfig, adapt
 from regardant.training.reporting import memory
 
 CPU = torch.device("cpu")
@@ -168,6 +169,17 @@ def test_other_processes_hold_the_model_again_and_their_share_of_a_batch(tiny_pl
         plan_training(job, training, replace(decisions, processes=n), 100.0, CPU, resident).memory_bytes for n in (1, 2)
     )
     assert 1.5 * alone < both < 2.1 * alone
+
+
+def test_an_adapted_model_is_planned_with_its_products_merged_for_the_validation(tiny_config, folder):
+    config = tiny_config()
+    job = Translation().prepare(config, folder, lambda line: None).job
+    adapt(job.model, LoraConfig(rank=2), ["encoder"])
+    before = {name: weight.clone() for name, weight in job.model.state_dict().items()}
+    decisions = Decisions("float32", "matmul", 1)
+    planned = plan_training(job, config.training, decisions, 100.0, CPU, memory().current)
+    assert planned.parameters == sum(parameter.numel() for parameter in job.model.parameters())
+    assert all(torch.equal(weight, before[name]) for name, weight in job.model.state_dict().items())
 
 
 def test_updates_follow_the_budget_that_ends_first(plan):

@@ -1,6 +1,8 @@
 """Job of tasks that answer an item by a text: batches, a loss, and a validation on decoded text."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,6 +12,7 @@ from regardant.evaluation.texts import TEXT_SCORES
 from regardant.evaluation.trees import require_trees
 from regardant.generation.search import generate
 from regardant.generation.trees import TreeTokens
+from regardant.layers.linear import Layouts
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.base import VALIDATION_SHARE, TaskJob
 from regardant.tasks.observation import PROBED, SAMPLES, entropy_of_heads
@@ -55,14 +58,15 @@ class SequenceToSequenceJob(TaskJob):
         tokenizer, longest = self.corpus.tokenizer, self.config.model.max_length
         trees = TreeTokens.of(tokenizer.pieces, device) if greedy.trees else None
         total, tokens, hypotheses, order = 0.0, 0, [], []
-        for planned in self.validation.plan(0):
-            batch = self.validation.load(planned).to(device)
-            loss = model(**batch.inputs, targets=batch.targets)
-            total, tokens = total + float(loss.plain), tokens + int(loss.count)
-            lengths = self.validation.source_lengths[planned].tolist()
-            found = generate(model, batch.source, greedy, max_length=longest, lengths=lengths, trees=trees)
-            hypotheses += [tokenizer.decode(best.tokens) for best, *_ in found]
-            order += self.validation.kept[planned].tolist()
+        with _layouts_on_cpus(device):
+            for planned in self.validation.plan(0):
+                batch = self.validation.load(planned).to(device)
+                loss = model(**batch.inputs, targets=batch.targets)
+                total, tokens = total + float(loss.plain), tokens + int(loss.count)
+                lengths = self.validation.source_lengths[planned].tolist()
+                found = generate(model, batch.source, greedy, max_length=longest, lengths=lengths, trees=trees)
+                hypotheses += [tokenizer.decode(best.tokens) for best, *_ in found]
+                order += self.validation.kept[planned].tolist()
         self._keep_samples(dict(zip(order, hypotheses, strict=True)))
         references = [tokenizer.normalise(self.corpus.references[i]) for i in order]
         compared = self.config.evaluation
@@ -108,7 +112,21 @@ class SequenceToSequenceJob(TaskJob):
         with a full cache."""
         for planned in self.validation.largest_batches():
             batch = self.validation.load(planned).to(device)
-            with torch.inference_mode():
+            with torch.inference_mode(), _layouts_on_cpus(device):
                 self.model(**batch.inputs, targets=batch.targets)
                 state = self.model.start(self.model.encode(batch.source), 1, self.config.model.max_length)
                 self.model.step(batch.target[:, :1], state)
+
+
+@contextmanager
+def _layouts_on_cpus(device: torch.device) -> Iterator[None]:
+    """Multiply by copies of the weights on a CPU: autocast would convert every weight at every step of decoding.
+
+    The copies are dropped at the end, since a fused optimizer changes weights without a new version.
+    """
+    if device.type != "cpu":
+        yield
+        return
+    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+    with torch.autocast("cpu", enabled=False), Layouts(dtype).in_use():
+        yield

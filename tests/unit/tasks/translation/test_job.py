@@ -8,7 +8,10 @@ from regardant.data.vocabulary import PAD
 from regardant.evaluation.translation import corpus_bleu
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
+from regardant.layers import linear as linears
+from regardant.layers.linear import Layouts
 from regardant.tasks.base import VALIDATION_SHARE
+from regardant.tasks.observation import SAMPLES
 from regardant.tasks.sequence_to_sequence.job import DECODING_COST
 from regardant.tasks.translation.task import Translation
 
@@ -88,6 +91,37 @@ def test_validation_is_of_all_pairs_whatever_their_batches(job, trained):
     assert numbers["perplexity"] == pytest.approx(math.exp(total / tokens), rel=1e-3)
     assert numbers["bleu"] == pytest.approx(corpus_bleu(hypotheses, references, made.config.evaluation), abs=1e-6)
     assert 0 < numbers["bleu"] < 100
+
+
+def test_a_validation_in_bfloat16_decodes_as_a_search_in_bfloat16(job, trained):
+    made = job()
+    made.model.load_state_dict(trained().translator.model.state_dict())
+    made.model.eval()
+    pairs, tokenizer, found = made.corpus.validation, made.corpus.tokenizer, []
+    with torch.inference_mode(), Layouts(torch.bfloat16).in_use():
+        for planned in made.validation.plan(0):
+            best = generate(made.model, pairs.batch(planned).source, GenerationConfig(beam_size=1), max_length=48)
+            found += [tokenizer.decode(one.tokens) for one, *_ in best]
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        made.validate(made.model, CPU)
+        assert torch.is_autocast_enabled("cpu")
+    order = [int(number) for planned in made.validation.plan(0) for number in made.validation.kept[planned]]
+    written = {row["source"]: row["translation"] for row in made.samples}
+    expected = dict(zip(order, found, strict=True))
+    assert written == {made.corpus.sources[number]: expected[number] for number in made.validation.kept[:SAMPLES]}
+
+
+def test_each_weight_is_laid_out_once_in_a_validation_and_anew_in_the_next(job, monkeypatch):
+    made, weights, lay_out = job(), [], linears._lay_out
+    monkeypatch.setattr(linears, "_lay_out", lambda weight, *rest: weights.append(weight) or lay_out(weight, *rest))
+    made.model.eval()
+    counts = []
+    for _ in range(2):
+        weights.clear()
+        with torch.inference_mode():
+            made.validate(made.model, CPU)
+        counts.append(len(weights))
+    assert counts[0] == counts[1] == len({id(weight) for weight in weights}) > 10
 
 
 def test_the_largest_batches_have_most_places_and_most_pairs_of_them(job):

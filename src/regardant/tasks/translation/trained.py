@@ -59,6 +59,7 @@ class TrainedTranslator(TrainedGenerator):
         self.engines = Engines(translator, folder / "engines")
         self._choice: EngineChoice | None = None
         self._known_words: frozenset[str] | None = None
+        self._text = folder / "data" / "text"
 
     def look(self, item: str, *, target: str | None = None, **options: Any) -> PairInspection:
         """Return the inspection with up to NBEST translations and the alignment of words."""
@@ -81,8 +82,8 @@ class TrainedTranslator(TrainedGenerator):
     def known_words(self) -> frozenset[str]:
         """Return the words of the training sources, in lower case. Empty if the text is gone or too long to read."""
         if self._known_words is None:
-            text = self.folder / "data" / "text"
-            sources = Splits.load(text).train["source"] if (text / MARKER).is_file() else []
+            splits = self._splits()
+            sources = [] if splits is None else splits.train["source"]
             read = len(sources) if len(sources) <= MOST_LINES else 0
             self._known_words = frozenset(
                 word
@@ -107,20 +108,24 @@ class TrainedTranslator(TrainedGenerator):
         if data:
             given = read_test_set(data)
             return MeasuredPairs(given.name, given.sources, given.references)
-        text = self.folder / "data" / "text"
-        if not (text / MARKER).is_file():
+        splits = self._splits()
+        if splits is None:
             raise RunError(f"{self.folder} holds no validation text: give some with --data")
-        pairs, gold = Splits.load(text).validation, gold_links(text, "validation")
+        pairs, gold = splits.validation, gold_links(self._text, "validation")
         links = None if gold is None else [parse_links(line) for line in gold]
         return MeasuredPairs("validation", list(pairs["source"]), list(pairs["target"]), links)
 
+    def _splits(self) -> Splits | None:
+        """Return the text of the run. None: the run holds none."""
+        return Splits.load(self._text) if (self._text / MARKER).is_file() else None
+
     def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
         """Return the tokens of sources and targets of the validation text."""
-        text, pairs = self.folder / "data" / "text", self.validation_pairs()
-        if not (text / MARKER).is_file():
+        splits, pairs = self._splits(), self.validation_pairs()
+        if splits is None:
             return []
         sources, targets = pairs.encoded(range(min(count, len(pairs))))
-        lines: dict[str, list[str]] = Splits.load(text).validation[:count]
+        lines: dict[str, list[str]] = splits.validation[:count]
         tokenizers = self.translator.tokenizers
         kept = [one.tolist() for one in sources] + targets
         now = tokenizers.source.encode_batch(lines["source"]) + tokenizers.target.encode_batch(lines["target"])
@@ -132,17 +137,18 @@ class TrainedTranslator(TrainedGenerator):
 
     def exchange(self, data: Sequence[Path] = ()) -> Exchange | None:
         """Return the run's first test set, or the pairs in files, without those longer than the model."""
-        text = self.folder / "data" / "text"
-        if not data and not (text / MARKER).is_file():
+        if data:
+            given = read_test_set(data)
+        elif (splits := self._splits()) is not None:
+            given = test_sets(self._text, splits)[0]
+        else:
             return None
-        given = read_test_set(data) if data else test_sets(text, Splits.load(text))[0]
         return exchange_of(self.translator, given, self.config)
 
     def validation_text(self) -> dict[str, list[str]]:
         """Return the validation text by side, `source` and `target`. Empty lists: the run holds no text."""
-        text = self.folder / "data" / "text"
-        pairs = Splits.load(text).validation if (text / MARKER).is_file() else {}
-        return {side: list(pairs[side]) if pairs else [] for side in ("source", "target")}
+        splits = self._splits()
+        return {side: [] if splits is None else list(splits.validation[side]) for side in ("source", "target")}
 
     def choose_engine(self, log: Log = lambda _: None) -> EngineChoice:
         """Return the choice of the engine for `auto`, made on the validation text at the first call."""
@@ -168,8 +174,7 @@ class TrainedTranslator(TrainedGenerator):
         torch now: both translate, and its results are kept in RUN/evaluation/ENGINE.
         """
         given = read_test_set(data) if data else None
-        text = self.folder / "data" / "text"
-        splits = Splits.load(text) if (text / MARKER).is_file() else None
+        text, splits = self._text, self._splits()
         if given is None and splits is None:
             raise RunError(f"{self.folder} holds no test text: give some with --data")
         if splits is not None:
@@ -178,17 +183,17 @@ class TrainedTranslator(TrainedGenerator):
         tested = [given] if given is not None else test_sets(text, splits) if splits is not None else []
         asked_for, kept = self.on(engine or "torch"), self.folder / "evaluation"
         ours = asked_for if engine == "auto" else self.translator
-        measure = partial(
+        evaluated = partial(
             evaluate_translator,
             generation=self.config.generation.replaced(**options),
             metrics=self.config.evaluation,
             alignment=alignment,
         )
-        scores = {one.name: measure(ours, one, kept) for one in tested}
+        scores = {one.name: evaluated(ours, one, kept) for one in tested}
         if asked_for is ours:
             return scores
         of_engine = kept / asked_for.searcher.name
-        return {one.name: measure(asked_for, one, of_engine, on_torch=scores[one.name]) for one in tested}
+        return {one.name: evaluated(asked_for, one, of_engine, on_torch=scores[one.name]) for one in tested}
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
         """Return the scores of a test set as lines for people."""

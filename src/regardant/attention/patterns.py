@@ -6,9 +6,11 @@ Shape legend: as in `attention.interface`.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
@@ -16,7 +18,7 @@ from regardant.attention.interface import Attention, Keys, Mixed, Queries, Value
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.rolling import RollingKeys
 from regardant.attention.softmax import masked_softmax
-from regardant.attention.tiles import PartialSoftmax
+from regardant.attention.tiles import PartialSoftmax, Pattern, Tile, additive_mask_of, attend_tiles
 
 
 class PatternAttention(Attention):
@@ -43,6 +45,13 @@ class PatternAttention(Attention):
     def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
         """Return the softmax over the pattern, for queries and keys that are the same tokens."""
         raise NotImplementedError
+
+    def attend_tiles(
+        self, q: Queries, k: Keys, v: Values, view: View, tiles: Sequence[Tile], pattern: Pattern
+    ) -> PartialSoftmax:
+        """Return the softmax over a pattern within tiles, each query in one of them."""
+        at = torch.arange(k.shape[2], device=k.device)
+        return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), pattern), self.scale)
 
     def mask(self, q: Queries, k: Keys, view: View) -> Bool[Tensor, "1 1 Q K"]:
         return self.pattern(*view.positions(q, k))[None, None]

@@ -6,14 +6,13 @@ it has one, since the whole sequence is processed at once. The cost is n x segme
 
 from typing import Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
-from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.masks import View
 from regardant.attention.patterns import PatternAttention
-from regardant.attention.tiles import LARGEST_BLOCK, PartialSoftmax, additive_mask_of, attend_tiles, blocks
+from regardant.attention.tiles import LARGEST_BLOCK, PartialSoftmax, blocks
 
 
 class SegmentConfig(AttentionConfig):
@@ -44,11 +43,11 @@ class Segment(PatternAttention):
         return (behind >= 0) & (behind <= self.memory)
 
     def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
-        at = torch.arange(k.shape[2], device=k.device)
+        length = k.shape[2]
         # A block holds whole segments if several fit, so that few masked pairs are computed.
         size = LARGEST_BLOCK // self.segment * self.segment or LARGEST_BLOCK
-        tiles = [(rows, self._keys_of(rows, len(at), view.causal)) for rows in blocks(0, len(at), size)]
-        return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), self.pattern), self.scale)
+        tiles = [(rows, self._keys_of(rows, length, view.causal)) for rows in blocks(0, length, size)]
+        return self.attend_tiles(q, k, v, view, tiles, self.pattern)
 
     def _keys_of(self, rows: slice, length: int, causal: bool) -> slice:
         first = max(0, (rows.start // self.segment - self.memory) * self.segment)

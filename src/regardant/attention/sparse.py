@@ -5,18 +5,17 @@ https://arxiv.org/abs/2004.05150) and BigBird (Zaheer et al. 2020, https://arxiv
 ones. The first `num_global` tokens are global: they attend to every token, and every token attends to them.
 """
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
-from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.masks import View
 from regardant.attention.patterns import PatternAttention
 from regardant.attention.strided import strided_tiles
-from regardant.attention.tiles import PartialSoftmax, Pattern, Tile, additive_mask_of, attend_tiles, blocks, near_tiles
+from regardant.attention.tiles import PartialSoftmax, blocks, near_tiles
 
 
 class SparseConfig(AttentionConfig):
@@ -56,12 +55,7 @@ class Sparse(PatternAttention):
 
     def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
         length, causal = k.shape[2], view.causal
-        first = min(self.first, length)
-
-        def among(tiles: Sequence[Tile], pattern: Pattern) -> PartialSoftmax:
-            at = torch.arange(length, device=k.device)
-            return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), pattern), self.scale)
-
+        first, among = min(self.first, length), partial(self.attend_tiles, q, k, v, view)
         # A pair in several patterns counts in the first of them.
         of_global = [(rows, slice(0, first if causal else length)) for rows in blocks(0, first)]
         near = near_tiles(length, before=self.window, after=0 if causal else self.window, start=first)

@@ -11,14 +11,13 @@ near sqrt(n); the mechanism `sparse` joins near and strided keys in one softmax.
 
 from typing import Annotated, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
-from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.masks import View
 from regardant.attention.patterns import PatternAttention
-from regardant.attention.tiles import PartialSoftmax, Tile, additive_mask_of, attend_tiles, near_tiles
+from regardant.attention.tiles import PartialSoftmax, Tile, near_tiles
 
 EVERYWHERE = 1 << 30
 """Distance beyond the length of any sequence."""
@@ -51,9 +50,8 @@ class Strided(PatternAttention):
         return (distance % self.stride == 0) & (distance <= self.reach)
 
     def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
-        at = torch.arange(k.shape[2], device=k.device)
-        tiles = strided_tiles(len(at), self.stride, self.reach, causal=view.causal)
-        return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), self.pattern), self.scale)
+        tiles = strided_tiles(k.shape[2], self.stride, self.reach, causal=view.causal)
+        return self.attend_tiles(q, k, v, view, tiles, self.pattern)
 
 
 def strided_tiles(length: int, stride: int, reach: int, *, causal: bool) -> list[Tile]:

@@ -6,14 +6,13 @@ https://arxiv.org/abs/2004.05150, section 3.1. The cost is n x window.
 
 from typing import Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from regardant.attention.interface import AttentionConfig, Keys, Queries, Values
-from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.masks import View
 from regardant.attention.patterns import PatternAttention
-from regardant.attention.tiles import PartialSoftmax, additive_mask_of, attend_tiles, near_tiles
+from regardant.attention.tiles import PartialSoftmax, near_tiles
 
 
 class WindowConfig(AttentionConfig):
@@ -38,6 +37,5 @@ class Window(PatternAttention):
         return (queries[:, None] - keys[None, :]).abs() <= self.reach
 
     def attend(self, q: Queries, k: Keys, v: Values, view: View) -> PartialSoftmax:
-        at = torch.arange(k.shape[2], device=k.device)
-        tiles = near_tiles(len(at), before=self.reach, after=0 if view.causal else self.reach)
-        return attend_tiles(q, k, v, tiles, additive_mask_of(view, at, at, softmax_dtype(q), self.pattern), self.scale)
+        tiles = near_tiles(k.shape[2], before=self.reach, after=0 if view.causal else self.reach)
+        return self.attend_tiles(q, k, v, view, tiles, self.pattern)

@@ -3,7 +3,6 @@
 Shape legend: B sentences still being written, t tokens written, V vocabulary.
 """
 
-import math
 from typing import Self
 
 import torch
@@ -66,10 +65,15 @@ class GreedySearch(Search):
 
 def best_word(log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
     """Return the largest of [B, V] and its index, [B, 1] each. Groups of words take a third of the time of `max`."""
-    num_sentences, vocab_size = log_probabilities.shape
-    lanes = math.gcd(vocab_size, LANES)
-    groups = log_probabilities.view(num_sentences, -1, lanes)  # group g: words g, g + lanes, ...
+    grouped = log_probabilities.shape[1] // LANES * LANES
+    if not grouped:
+        return log_probabilities.max(1, keepdim=True)
+    groups = log_probabilities[:, :grouped].unflatten(1, (-1, LANES))  # group g: words g, g + LANES, ...
     group = groups.amax(1).argmax(1, keepdim=True)
     of_group = groups.gather(2, group[:, None].expand(-1, groups.shape[1], -1))[..., 0]
     place = of_group.argmax(1, keepdim=True)
-    return of_group.gather(1, place), place * lanes + group
+    best, word = of_group.gather(1, place), place * LANES + group
+    if grouped == log_probabilities.shape[1]:
+        return best, word
+    other, at = log_probabilities[:, grouped:].max(1, keepdim=True)
+    return torch.maximum(best, other), torch.where(other > best, at + grouped, word)

@@ -26,6 +26,12 @@ from regardant.errors import DataError
 from regardant.layers.linear import Layouts
 from regardant.models.base import CausalModel
 
+BELOW_ONE = np.nextafter(np.float32(1), np.float32(0))
+"""Largest random number: its product with any sum is below the sum."""
+
+LOWEST_TEMPERATURE = 1e-30
+"""Divisor of logits in float32 at any lower temperature. The softmax is the same: all its mass is on the largest."""
+
 
 class SamplingConfig(Config):
     """Settings of the continuation of a text."""
@@ -51,14 +57,14 @@ class SamplingConfig(Config):
         return configuration.load(type(self), {**self.model_dump(), **changed}, origin="generation")
 
     def distribution(self, logits: Float[Tensor, "*B V"]) -> Float[Tensor, "*B V"]:
-        """Return the sampling probabilities in float64; excluded tokens have 0.
+        """Return the sampling probabilities in float32; excluded tokens have 0.
 
         Of equally likely tokens the one with the lower id ranks first.
         """
         if self.temperature and self.top_k is None and self.top_p == 1:  # nothing is left out: no need to rank
-            wide = logits.double()
+            wide = logits.float()
             if self.temperature != 1:
-                wide = (wide - wide.amax(-1, keepdim=True)) / self.temperature
+                wide = (wide - wide.amax(-1, keepdim=True)) / max(self.temperature, LOWEST_TEMPERATURE)
             return torch.softmax(wide, -1)
         ranked, order = logits.double().sort(dim=-1, descending=True, stable=True)
         if self.temperature == 0:
@@ -70,7 +76,7 @@ class SamplingConfig(Config):
                 kept[..., self.top_k :] = 0
             before = kept.cumsum(-1) - kept
             kept = kept.masked_fill(before >= self.top_p * kept.sum(-1, keepdim=True), 0)
-        return torch.zeros_like(kept).scatter(-1, order, kept / kept.sum(-1, keepdim=True))
+        return torch.zeros_like(kept).scatter(-1, order, kept / kept.sum(-1, keepdim=True)).float()
 
 
 def sample(
@@ -91,6 +97,7 @@ def sample(
     if not len(prompt):
         raise DataError("the prompt is empty: give a prompt of at least one character")
     draws = np.stack([np.random.default_rng([seed, sample]).random(config.max_tokens) for sample in samples], 1)
+    draws = np.minimum(draws.astype(np.float32), BELOW_ONE)
     context = model.config.max_length
     read = prompt if model.carries_state else prompt[-context:]
     seen = newest = read.expand(len(samples), -1)
@@ -106,8 +113,7 @@ def sample(
             for piece in newest.split(context, 1):
                 logits = model.step(piece, state)
             logits.index_fill_(1, never, -torch.inf)  # a list of ids would become a tensor at every step
-            chances = config.distribution(logits).cumsum(-1)
-            newest = torch.searchsorted(chances, drawn[:, None] * chances[:, -1:], right=True)
+            newest = draw(config.distribution(logits), drawn[:, None])
             if config.ends:
                 newest = newest.masked_fill(ended, EOS)
                 ended = newest == EOS
@@ -115,3 +121,12 @@ def sample(
         yield newest.squeeze(1)
         if config.ends and bool(ended.all()):
             return
+
+
+def draw(chances: Float[Tensor, "N V"], numbers: Float[Tensor, "N 1"]) -> Int[Tensor, "N 1"]:
+    """Return the tokens in whose shares of the distribution the numbers fall, from 0 to BELOW_ONE.
+
+    In float32: softmax and sums take several times as long in float64.
+    """
+    ends = chances.cumsum(-1)  # summed in float64 on a CPU
+    return torch.searchsorted(ends, numbers * ends[:, -1:], right=True)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import DataError
-from regardant.generation.sampling import SamplingConfig, sample
+from regardant.generation.sampling import BELOW_ONE, SamplingConfig, draw, sample
 from regardant.layers.linear import Layouts
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.recurrent import RecurrentLanguageModelConfig
@@ -65,7 +65,22 @@ def test_the_distribution_is_that_of_the_definition(logits, temperature, top_k, 
     config = SamplingConfig(temperature=temperature, top_k=top_k, top_p=top_p)
     found = config.distribution(torch.tensor([logits, logits[::-1]]))
     for row, given_logits in zip(found, (logits, logits[::-1]), strict=True):
-        assert row.tolist() == pytest.approx(by_hand(given_logits, temperature, top_k, top_p), abs=1e-9)
+        assert row.tolist() == pytest.approx(by_hand(given_logits, temperature, top_k, top_p), abs=1e-6)
+
+
+@given(seed=st.integers(0, 10_000), vocab_size=st.integers(1, 300), empty=st.sampled_from([0.0, 0.5, 0.98]))
+def test_a_number_draws_the_token_in_whose_share_it_falls(seed, vocab_size, empty):
+    generator = torch.Generator().manual_seed(seed)
+    chances = torch.rand(3, vocab_size, generator=generator)
+    chances[torch.rand(3, vocab_size, generator=generator) < empty] = 0
+    chances[:, vocab_size // 2] += 0.1
+    numbers = torch.tensor([0.0, float(torch.rand(1, generator=generator)), BELOW_ONE])[:, None]
+    tokens = draw(chances / chances.sum(1, keepdim=True), numbers)
+    ends = torch.cat([torch.zeros(3, 1), chances], 1).double().cumsum(1)
+    wanted = numbers * ends[:, -1:]
+    assert (chances.gather(1, tokens) > 0).all()
+    assert (ends.gather(1, tokens) <= wanted + 1e-6).all()  # probabilities are rounded to float32
+    assert (ends.gather(1, tokens + 1) > wanted - 1e-6).all()
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-300, 1e5])

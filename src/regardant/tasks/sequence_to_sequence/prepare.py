@@ -32,7 +32,7 @@ SMALL_BATCH = 2048
 LONGEST_WARMUP = 1000
 """Maximum number of warm-up updates. A short run warms up for a quarter of its updates."""
 
-FIRST_RUN = FirstRun(epochs=40, least_updates=3000, least_minutes=1.0, most_minutes=50.0)
+FIRST_RUN = FirstRun(epochs=60, least_updates=3000, least_minutes=1.0, most_minutes=43.0)
 
 
 @dataclass

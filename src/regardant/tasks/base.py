@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -100,7 +101,12 @@ class TaskJob:
     @property
     def updates_per_epoch(self) -> int:
         """Number of updates in an epoch; the last one may have fewer batches."""
-        return math.ceil(len(self.plan(0)) / self.config.training.accumulate)
+        return math.ceil(self._num_batches / self.config.training.accumulate)
+
+    @cached_property
+    def _num_batches(self) -> int:
+        """Number of batches in an epoch, kept: a million pairs take a second to plan."""
+        return len(self.batches.plan(0))
 
     @property
     def targets_per_update(self) -> float:

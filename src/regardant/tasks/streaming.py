@@ -5,7 +5,6 @@ trainer consists of one batch of each process.
 """
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -148,7 +147,6 @@ class StreamedJob:
 
     stream: StreamedBatches
     batches: Any
-    config: Any
 
     def share(self, group: Group) -> None:
         self.stream.share(group)
@@ -164,11 +162,6 @@ class StreamedJob:
             batch = self.batches.load(self.batches.median_batch())
         loss: Loss = super().loss(model, batch, device)  # type: ignore[misc]  # of the job that follows among the bases
         return loss
-
-    @property
-    def updates_per_epoch(self) -> int:
-        """Number of updates in a pass over the sample."""
-        return math.ceil(len(self.batches.plan(0)) / self.config.training.accumulate)
 
     def state_dict(self) -> dict[str, Any]:
         return self.stream.state_dict()

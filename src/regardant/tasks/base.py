@@ -98,15 +98,10 @@ class TaskJob:
         """Number of targets in an epoch."""
         return int(self.batches.targets_per_epoch)
 
-    @property
-    def updates_per_epoch(self) -> int:
-        """Number of updates in an epoch; the last one may have fewer batches."""
-        return math.ceil(self._num_batches / self.config.training.accumulate)
-
     @cached_property
-    def _num_batches(self) -> int:
-        """Number of batches in an epoch, kept: a million pairs take a second to plan."""
-        return len(self.batches.plan(0))
+    def updates_per_epoch(self) -> int:
+        """Number of updates in an epoch, counted once; the last one may have fewer batches."""
+        return math.ceil(len(self.batches.plan(0)) / self.config.training.accumulate)
 
     @property
     def targets_per_update(self) -> float:

@@ -34,3 +34,8 @@ class Diverged(RunError):
 
 class OutOfMemory(RegardantError):
     """A model or a batch that does not fit into memory."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or the name of an error without one."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from regardant.bulk.work import Numbered, Work
 from regardant.config.differences import differences
 from regardant.data.addresses import MANIFEST, Shard, fingerprint, storage, write_whole
-from regardant.data.text_files import first_line
-from regardant.errors import ConfigError, DataError
+from regardant.errors import ConfigError, DataError, first_line
 
 
 def begin(work: Work, shards: Sequence[Shard], weights: str) -> list[Numbered]:

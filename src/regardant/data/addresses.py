@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from regardant.data.text_files import first_line, place
-from regardant.errors import DataError
+from regardant.data.text_files import place
+from regardant.errors import DataError, first_line
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

@@ -11,8 +11,8 @@ from regardant.data.item_files import StoredFile
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
 from regardant.data.splits import require_items
 from regardant.data.tables import ROWS_AT_ONCE, parquet_tables
-from regardant.data.text_files import first_line, place
-from regardant.errors import DataError
+from regardant.data.text_files import place
+from regardant.errors import DataError, first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,8 +5,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from regardant.data.text_files import first_line, near_names
-from regardant.errors import DataError
+from regardant.data.text_files import near_names
+from regardant.errors import DataError, first_line
 
 
 @dataclass(frozen=True)

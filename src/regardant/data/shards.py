@@ -14,8 +14,8 @@ import numpy as np
 
 from regardant.data.addresses import Shard, storage
 from regardant.data.tables import ROWS_AT_ONCE, Row, arrow_rows, no_progress_bars
-from regardant.data.text_files import Fault, first_line
-from regardant.errors import DataError
+from regardant.data.text_files import Fault
+from regardant.errors import DataError, first_line
 
 Buffer = TypeVar("Buffer")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from regardant.data.text_files import Fault, PairRecord, decode, first_line, near_names, require_file, text_lines
-from regardant.errors import DataError
+from regardant.data.text_files import Fault, PairRecord, decode, near_names, require_file, text_lines
+from regardant.errors import DataError, first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from regardant.errors import DataError
+from regardant.errors import DataError, first_line
 
 BYTES_AT_ONCE = 1 << 20
 """Number of bytes of a text that are read at a time."""
@@ -256,8 +256,3 @@ def _aligned_lines(source: Path, target: Path) -> Iterator[PairRecord]:
                 "line n of one must translate line n of the other"
             )
         yield PairRecord(number, decode(left), decode(right))
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's message, or the name of an error without one."""
-    return next(iter(str(error).splitlines()), type(error).__name__)

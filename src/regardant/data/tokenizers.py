@@ -33,11 +33,10 @@ import tokenizers as hf
 from numpy.typing import NDArray
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
-from regardant.data.text_files import first_line
 from regardant.data.tokenizer_config import BYTES, PIECES, TokenizerConfig
 from regardant.data.tokenizer_files import restored
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
-from regardant.errors import ConfigError, DataError
+from regardant.errors import ConfigError, DataError, first_line
 
 WORDS = r" ?\w+| ?[^\w\s]"
 WHITESPACE = r" ?\S+"

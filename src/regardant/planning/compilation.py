@@ -5,6 +5,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from regardant.errors import first_line
 from regardant.layers import dropout
 from regardant.planning.probes import Decisions, threads_of_one
 from regardant.tasks.base import Log
@@ -46,7 +47,7 @@ def compiling_pays(
             train_step(processes)
             seconds = [(train_step(processes, through), train_step(processes)) for _ in range(ROUNDS)]
     except Exception as error:  # any error of the compiler: training does not need it
-        message = str(error).strip().partition("\n")[0]
+        message = first_line(error)
         log(f"torch.compile failed ({type(error).__name__}: {message}): training goes on without it")
         _set_draw(model, dropout.draw)
         return False

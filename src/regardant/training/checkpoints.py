@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from regardant.errors import RunError
+from regardant.errors import RunError, first_line
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -91,7 +91,7 @@ def save_shards(run: Path, state: dict[str, Any], update: int, keep: int, group:
         os.replace(part, path)
         _to_disk(path.parent)
     except (OSError, CheckpointException) as error:
-        raise RunError(f"cannot write {path} ({_first_line(error)}); is the disk full or read-only?") from error
+        raise RunError(f"cannot write {path} ({first_line(error)}); is the disk full or read-only?") from error
     _keep_newest(run, path, keep)
 
 
@@ -143,7 +143,7 @@ def load_checkpoint(path: Path, mesh: "DeviceMesh | None" = None) -> dict[str, A
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged archive may raise anything
-        raise RunError(f"{path} is not a complete checkpoint ({_first_line(error)}); use an earlier one") from error
+        raise RunError(f"{path} is not a complete checkpoint ({first_line(error)}); use an earlier one") from error
     if not isinstance(state, dict):
         raise RunError(f"{path} is not a complete checkpoint (it holds {type(state).__name__}); use an earlier one")
     return state
@@ -186,7 +186,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError as error:
         raise RunError(f"{path} is not there; has the run saved a model yet?") from error
     except Exception as error:  # a damaged header may raise anything
-        raise RunError(f"{path} is not a complete safetensors file ({_first_line(error)}); restore it") from error
+        raise RunError(f"{path} is not a complete safetensors file ({first_line(error)}); restore it") from error
 
 
 def load_into(model: nn.Module, path: Path, parts: Sequence[str] | None = None) -> None:
@@ -258,7 +258,7 @@ def _named_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own error for a full disk
-        raise RunError(f"cannot write {path} ({_first_line(error)}); is the disk full or read-only?") from error
+        raise RunError(f"cannot write {path} ({first_line(error)}); is the disk full or read-only?") from error
 
 
 def _clear_checkpoints(folder: Path) -> None:
@@ -305,7 +305,3 @@ def _is_whole(path: Path) -> bool:
 def _some(names: list[str], shown: int = 3) -> str:
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from regardant.errors import ConfigError, OutOfMemory, RunError
+from regardant.errors import ConfigError, OutOfMemory, RunError, first_line
 from regardant.layers.dropout import DropoutKey
 from regardant.layers.linear import multiplied, narrow_weights
 from regardant.training.averaging import Average
@@ -327,7 +327,7 @@ class Trainer:
             if isinstance(self.job, CarriesState | ReadsShards):
                 self.job.load_state_dict(state["job"])
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
-            why = str(error).partition("\n")[0]
+            why = first_line(error)
             raise RunError(f"{path} is of another model ({why}): restore it, or train anew in another --out") from error
         self.cursor = Cursor(**state["cursor"])
         self.calm.snapshot = state.get("calm")

@@ -21,7 +21,7 @@ from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, zeros
 
-from regardant.errors import RunError
+from regardant.errors import RunError, first_line
 from regardant.training.processes import Group
 
 STATE = "state.pt"
@@ -84,7 +84,7 @@ def load_shards(folder: Path, mesh: DeviceMesh | None) -> dict[str, Any]:
                 holder = holder[key]
             holder[last] = tensors[name]
     except Exception as error:  # a damaged file may raise anything
-        why = str(error).partition("\n")[0]
+        why = first_line(error)
         raise RunError(f"{folder} is not a complete checkpoint ({why}); use an earlier one") from error
     return state
 

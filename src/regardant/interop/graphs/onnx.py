@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError, RunError, first_line
 from regardant.interop.given import Given
 from regardant.interop.graphs.modules import (
     Continuation,
@@ -115,7 +115,7 @@ def _trace(module: nn.Module, given: dict[str, Any], sizes: dict[str, Any], outp
                 module.eval(), kwargs=given, dynamic_shapes=sizes, output_names=outputs, dynamo=True, verbose=False
             )
     except torch.onnx.errors.OnnxExporterError as error:
-        reason = str(error.__cause__ or error).strip().splitlines()[0]
+        reason = first_line(error.__cause__ or error)
         raise RunError(f"torch cannot trace this model ({reason}): use --format hf or ctranslate2") from error
     assert program is not None
     program.save(path)

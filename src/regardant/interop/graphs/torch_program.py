@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from regardant.errors import RunError
+from regardant.errors import RunError, first_line
 from regardant.interop.given import Given
 from regardant.interop.graphs.modules import WholeInput, ids_of, traceable
 from regardant.models.encoder_only import EncoderOnly
@@ -23,6 +23,6 @@ def write(given: Given, folder: Path) -> None:
         try:
             program = torch.export.export(module, (torch.full((2, 3), 5),), dynamic_shapes=sizes)
         except (RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = first_line(error)
             raise RunError(f"torch cannot trace this model ({reason}): use --format hf or onnx") from error
         torch.export.save(program, folder / "model.pt2")

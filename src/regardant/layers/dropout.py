@@ -95,6 +95,13 @@ def share_key(model: nn.Module) -> DropoutKey:
     return key
 
 
+def take_rates(model: nn.Module, like: nn.Module) -> None:
+    """Give the dropout places of a model the rates of another with the same places."""
+    ours, theirs = ([place for place in one.modules() if isinstance(place, Dropout)] for one in (model, like))
+    for place, other in zip(ours, theirs, strict=True):
+        place.rate = other.rate
+
+
 def keep_mask(shape: torch.Size, rate: float, key: int) -> Tensor:
     """Return an int16 mask: all bits set where an element is kept, none where it is dropped."""
     count = shape.numel()

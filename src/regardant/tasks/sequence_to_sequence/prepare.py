@@ -13,6 +13,7 @@ from regardant import config as configuration
 from regardant.attention import AttentionConfig
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.errors import ConfigError
+from regardant.layers.dropout import take_rates
 from regardant.modalities import Codec
 from regardant.modalities.text import TextCodec
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig, SequenceToSequenceModel, next_token, tokens
@@ -35,6 +36,10 @@ LONGEST_WARMUP = 1000
 FIRST_RUN = FirstRun(epochs=60, least_updates=3000, least_minutes=1.0, most_minutes=43.0)
 
 
+DROPOUTS = ((8, 0.1), (45, 0.2), (math.inf, 0.3))
+"""Dropout by number of passes over the text, each up to a number: a short run has no time to overfit."""
+
+
 @dataclass
 class PreparedPairs:
     """Resolved recipe of a task over pairs. Implements `tasks.base.Prepared`."""
@@ -42,6 +47,8 @@ class PreparedPairs:
     config: Any
     """Configuration with all settings resolved but those that depend on the training speed."""
     job: SequenceToSequenceJob
+    leaves_dropout_open: bool = False
+    """True if the number of passes decides the dropout."""
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -58,8 +65,19 @@ class PreparedPairs:
             log(f"validation on {left:,} of {len(job.corpus.validation):,} pairs, to stay within a tenth of the time")
         training = training.replaced(validate_every=job.validate_every)
         self.config = self.config.model_copy(update={"training": training})
+        if self.leaves_dropout_open:
+            passes = updates / job.updates_per_epoch * len(job.batches.kept) / job.corpus.size
+            self._set_dropout(choose_dropout(passes))
+            log(f"dropout {self.config.model.dropout:g}, since {passes:,.1f} passes over the text are planned")
         log(f"{describe_training(training)}, validation every {job.validate_every:,} updates")
         return self.config
+
+    def _set_dropout(self, rate: float) -> None:
+        model = self.config.model.model_copy(update={"dropout": rate})
+        self.config = self.config.model_copy(update={"model": model})
+        with torch.random.fork_rng(devices=[]):
+            like = build_model(self.config, self.job.corpus.codec, self.job.corpus.tokenizer.vocab_size)
+        take_rates(self.job.model, like)
 
 
 def prepare(
@@ -73,15 +91,16 @@ def prepare(
     tokenizer = choose_vocab_size(config.tokenizer, vocabulary_sizes(corpus))
     model_config = choose_model(config.model, corpus.size)
     training = choose_batches(config.training, config.model, model_config)
+    leaves_dropout_open = model_config is not config.model and "dropout" not in config.model.model_fields_set
     config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer, "training": training})
     model = with_first_weights(lambda: build_model(config, corpus.codec, corpus.tokenizer.vocab_size), config, run)
     job = job_of(config, corpus, model)
     log(describe_corpus(corpus, tokenizer))
-    log(describe_model(model_config))
+    log(describe_model(model_config, with_dropout=not leaves_dropout_open))
     for name, batches in (("training", job.batches), ("validation", job.validation)):
         if batches.too_long:
             log(f"{batches.too_long:,} {name} pairs are longer than {batches.longest} tokens and left out")
-    return PreparedPairs(config, job)
+    return PreparedPairs(config, job, leaves_dropout_open)
 
 
 def build_model(config: TextAnswerConfig, codec: Codec, vocab_size: int) -> SequenceToSequenceModel:
@@ -110,14 +129,15 @@ def describe_corpus(corpus: Corpus, tokenizer: TokenizerConfig) -> str:
     )
 
 
-def describe_model(config: SequenceToSequenceConfig) -> str:
+def describe_model(config: SequenceToSequenceConfig, *, with_dropout: bool) -> str:
     """Return one line for people."""
     if not isinstance(config, EncoderDecoderConfig):
         return f"model {config.kind}"
+    dropout = f", dropout {config.dropout:g}" if with_dropout else ""
     return (
         f"model {config.preset or config.kind}: {config.encoder.num_layers} + {config.decoder.num_layers} layers, "
         f"d_model {config.d_model}, {config.num_heads} heads, d_ff {config.d_ff} "
-        f"({config.feed_forward.kind}), {config.positions.kind} positions, dropout {config.dropout:g}"
+        f"({config.feed_forward.kind}), {config.positions.kind} positions{dropout}"
     )
 
 
@@ -157,9 +177,8 @@ def choose_model(config: SequenceToSequenceConfig, num_pairs: int) -> SequenceTo
         preset = "tiny" if thousands < 50 else "small" if thousands < 500 else "base"
     else:
         preset = "tiny" if thousands < 200 else "small"
-    dropout = 0.3 if thousands < 200 else 0.2 if thousands < 1000 else 0.1
     given = config.model_dump(exclude_unset=True)
-    chosen = {"dropout": dropout, "norm": "pre", "feed_forward": {"kind": "gated"}, **given, "preset": preset}
+    chosen = {"norm": "pre", "feed_forward": {"kind": "gated"}, **given, "preset": preset}
     if all(isinstance(stack.self_attention, AttentionConfig) for stack in (config.encoder, config.decoder)):
         chosen = {"positions": {"kind": "rotary"}, **chosen}
     return configuration.load(EncoderDecoderConfig, chosen, origin=f"model of preset {preset}")
@@ -172,6 +191,11 @@ def choose_batches(
     if asked is chosen or not isinstance(chosen, EncoderDecoderConfig) or chosen.preset != "tiny":
         return training
     return training if "batch_tokens" in training.model_fields_set else training.replaced(batch_tokens=SMALL_BATCH)
+
+
+def choose_dropout(passes: float) -> float:
+    """Return the dropout of a run of so many passes over the text."""
+    return next(rate for most, rate in DROPOUTS if passes <= most)
 
 
 def choose_schedule(training: TrainingConfig, model: SequenceToSequenceConfig, updates: int) -> TrainingConfig:

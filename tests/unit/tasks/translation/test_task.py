@@ -1,9 +1,11 @@
+import copy
 import shutil
 
 import pytest
 import torch
 
 from regardant.errors import DataError, RunError
+from regardant.layers.dropout import Dropout
 from regardant.tasks import task_named
 from regardant.tasks.sequence_to_sequence.job import DECODING_COST
 from regardant.tasks.sequence_to_sequence.prepare import count_words, vocab_size_for
@@ -113,6 +115,20 @@ def test_what_speed_decides_is_said_and_kept(prepared):
     (line,) = prepared.said
     assert line.startswith("batches of 400 tokens, linear schedule (learning_rate 0.004, warmup_steps ")
     assert line.endswith(f"validation every {training.validate_every:,} updates")
+
+
+@pytest.mark.parametrize(("speed", "rate"), [(1e3, 0.1), (1e4, 0.2), (1e6, 0.3)])
+def test_dropout_that_is_left_open_follows_the_passes(prepared, speed, rate):
+    made = prepared(
+        "training={max_minutes: 0.5, batch_tokens: 400}", "model={preset: auto, feed_forward_dropout: 0.05}"
+    )
+    weights = copy.deepcopy(made.job.model.state_dict())
+    assert not any("dropout" in line for line in prepared.said)
+    resolved = made.with_speed(speed, prepared.said.append)
+    rates = {module.rate for module in made.job.model.modules() if isinstance(module, Dropout)}
+    assert resolved.model.dropout == rate and rates == {rate, 0.05}
+    assert any(line.startswith(f"dropout {rate:g}, since ") for line in prepared.said)
+    torch.testing.assert_close(made.job.model.state_dict(), weights, rtol=0, atol=0)
 
 
 def test_validation_that_would_eat_the_time_is_of_fewer_pairs_which_is_said(prepared):

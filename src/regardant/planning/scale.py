@@ -213,7 +213,7 @@ def cost(
 def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LENGTH) -> Workload:
     """Return the workload of an update of a recipe's model, by default at the size of WMT14.
 
-    Raises OutOfMemory if one model does not fit into main memory, ConfigError if it has no vocabulary.
+    Raises OutOfMemory if one model does not fit into main memory, ConfigError if it has no vocabulary or preset `auto`.
     """
     training = config.training
     model, inputs = _model(config, vocabulary, length)
@@ -241,6 +241,11 @@ def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LEN
 def _model(config: TaskConfig, vocabulary: int, length: int) -> tuple[Model, list[Tensor]]:
     """Return a model and one row of each of its inputs, and of its targets."""
     sizes: Any = getattr(config, "model", None)
+    if getattr(sizes, "preset", None) == "auto":
+        raise ConfigError(
+            "plan --devices reads no corpus, and model.preset=auto depends on one: set model.preset to tiny, small, "
+            "base or big"
+        )
     words, head = tokens(vocabulary), next_token(vocabulary)
     if isinstance(sizes, SequenceToSequenceConfig):
         require_memory(lambda: sizes.build(words, words, head))

@@ -67,6 +67,13 @@ def test_devices_beyond_the_rows_of_a_pass_are_idle():
     assert three.hours == 2 * four.hours, "one of three computes two of four rows"
 
 
+def test_a_model_that_is_chosen_from_a_corpus_is_refused_without_one(regardant):
+    given = ("--set", "data.source=a.en", "--set", "data.target=a.de", "--devices", 8)
+    said = regardant("plan", "translation", *given)
+    assert said.code == 2 and "model.preset=auto depends on one: set model.preset" in said.err
+    assert regardant("plan", "translation", *given, "--set", "model.preset=tiny").code == 0
+
+
 def test_what_does_not_fit_is_told():
     large = replace(LOAD, parameters=10**10, units=(10**9,) * 10)
     assert not cost(large, H200, 8, "ddp").fits

@@ -36,7 +36,7 @@ LONGEST_WARMUP = 1000
 FIRST_RUN = FirstRun(epochs=60, least_updates=3000, least_minutes=1.0, most_minutes=43.0)
 
 
-DROPOUTS = ((8, 0.1), (60, 0.2), (math.inf, 0.3))
+DROPOUTS = ((8, 0.1), (40, 0.2), (math.inf, 0.3))
 """Dropout by number of passes over the text, each up to a number: a short run has no time to overfit."""
 
 

@@ -8,13 +8,12 @@ Shape legend: B sentences, N rows, T tokens, L layers, I size of the input, R si
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from regardant.layers.dropout import Dropout
 
@@ -26,19 +25,28 @@ CELLS: dict[str, type[nn.RNN | nn.LSTM | nn.GRU]] = {"rnn": nn.RNN, "lstm": nn.L
 State = tuple[Tensor, ...]
 """[L, N, R] each: one tensor, or two for an LSTM (hidden state, cell state)."""
 
+Read = TypeVar("Read", Tensor, PackedSequence)
+
 
 def map_state(state: State, change: Callable[[Tensor], Tensor]) -> State:
     """Return the state with `change` applied to each tensor."""
     return tuple(change(part) for part in state)
 
 
-def _as_cell(x: Tensor, cell: nn.Module) -> Tensor:
-    """Return x in the precision of the cell's weights on a CPU, where autocast is off around cells.
+def _run(cell: nn.Module, x: Read, state: State | None) -> tuple[Read, State]:
+    """Return the outputs of a cell and its state after them, from a state or from zeros.
 
-    A product in bfloat16 is compiled for its number of rows, which differs from step to step: compiling takes longer
-    than bfloat16 saves. See docs/decisions/0014.
+    On a CPU the precision is that of the cell's weights, without autocast: a product in bfloat16 is compiled for its
+    number of rows, which differs from step to step, and compiling takes longer than bfloat16 saves. See
+    docs/decisions/0014.
     """
-    return x.to(next(cell.parameters()).dtype) if x.device.type == "cpu" else x
+    weight = next(cell.parameters())
+    if weight.device.type == "cpu":
+        x = x.to(weight.dtype)
+        state = state and map_state(state, lambda part: part.to(weight.dtype))
+    with torch.autocast("cpu", enabled=False):
+        outputs, after = cell(x, state if state is None or len(state) == 2 else state[0])
+    return outputs, after if isinstance(after, tuple) else (after,)
 
 
 class RecurrentStack(nn.Module):
@@ -82,11 +90,8 @@ class RecurrentStack(nn.Module):
         for index, layer in enumerate(self.layers):
             if index:
                 x = self.dropouts[index - 1](x, call)
-            before = tuple(part[index : index + 1].contiguous() for part in state)
-            before = map_state(before, partial(_as_cell, cell=layer))
-            with torch.autocast("cpu", enabled=False):
-                x, after = layer(_as_cell(x, layer), before if self.parts == 2 else before[0])
-            states.append(after if self.parts == 2 else (after,))
+            x, after = _run(layer, x, tuple(part[index : index + 1].contiguous() for part in state))
+            states.append(after)
         return x, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
 
@@ -141,11 +146,10 @@ class RecurrentEncoder(nn.Module):
                 x, after = self._in_pieces(layer, x, lengths, self.bptt)
                 last.append([part[0] for part in after])
                 continue
-            packed = pack_padded_sequence(_as_cell(x, layer), lengths, batch_first=True, enforce_sorted=False)
-            with torch.autocast("cpu", enabled=False):
-                read, after = layer(packed)
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            read, after = _run(layer, packed, None)
             x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=x.shape[1])[0])
-            last.append([self._last(part) for part in (after if self.parts == 2 else (after,))])
+            last.append([self._last(part) for part in after])
         return x, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
 
     def _in_pieces(self, layer: nn.RNNBase, x: Tensor, lengths: Tensor, bptt: int) -> tuple[Tensor, State]:
@@ -154,18 +158,15 @@ class RecurrentEncoder(nn.Module):
         state: State = (zeros,) * self.parts
         outputs = []
         for start in range(0, x.shape[1], bptt):
-            piece = _as_cell(x[:, start : start + bptt], layer)
+            piece = x[:, start : start + bptt]
             alive = (lengths > start).nonzero().flatten().to(x.device)
             left = (lengths[alive.cpu()] - start).clamp(max=piece.shape[1])
             packed = pack_padded_sequence(piece[alive], left, batch_first=True, enforce_sorted=False)
             before = map_state(state, lambda part, rows=alive: part.detach()[:, rows].contiguous())  # type: ignore[misc]
-            before = map_state(before, partial(_as_cell, cell=layer))
-            with torch.autocast("cpu", enabled=False):
-                read, after = layer(packed, before if self.parts == 2 else before[0])
+            read, after = _run(layer, packed, before)
             padded = pad_packed_sequence(read, batch_first=True, total_length=piece.shape[1])[0]
             outputs.append(padded.new_zeros(len(x), *padded.shape[1:]).index_copy(0, alive, padded))
-            parts = after if self.parts == 2 else (after,)
-            state = tuple(old.to(new.dtype).index_copy(1, alive, new) for old, new in zip(state, parts, strict=True))
+            state = tuple(old.to(new.dtype).index_copy(1, alive, new) for old, new in zip(state, after, strict=True))
         return torch.cat(outputs, 1), state
 
     def _joined(self, x: Tensor) -> Tensor:

@@ -25,11 +25,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regardant.attention.causal_tiles import TILE, attend_in_causal_tiles
-from regardant.attention.interface import Attention, AttentionConfig, Keys, Mixed, Queries, Values, Weights
+from regardant.attention.interface import AttentionConfig, Keys, Mixed, Queries, Values, Weights
 from regardant.attention.listed_pairs import attend_along
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.online_softmax import online_softmax
-from regardant.attention.softmax import exact, masked_softmax
+from regardant.attention.scored import ScoredAttention
+from regardant.attention.softmax import exact
 from regardant.kernels import available
 
 Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
@@ -58,7 +59,7 @@ class ScaledDotProductConfig(AttentionConfig):
         return ScaledDotProduct(head_size, scaled=self.scaled, temperature=self.temperature)
 
 
-class ScaledDotProduct(Attention):
+class ScaledDotProduct(ScoredAttention):
     """Exact attention over every key."""
 
     shared_beam_cache = True
@@ -70,9 +71,6 @@ class ScaledDotProduct(Attention):
 
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         return (q @ k.mT).to(softmax_dtype(q)) * self.scale
-
-    def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
-        return masked_softmax(self.compute_scores(q, k, view), q, k, view)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
         if (pairs := view.listed_pairs(q, k)) is not None:

@@ -183,11 +183,11 @@ def cost(
         state = COPIES * weights
         sent = 2 * others * weights
     else:
-        *sublayers, rest = (4 * unit for unit in load.units)
+        *parts, rest = (4 * unit for unit in load.units)
         state = COPIES * weights / devices
-        gathered = 2 * (rest + 2 * max(sublayers, default=0))  # weights and gradients; one sublayer ahead
+        gathered = 2 * (rest + 2 * max(parts, default=0))  # weights and gradients; one sublayer ahead
         # Sublayers are gathered for both passes, the rest once; gradients are summed after each backward pass.
-        sent = others * load.passes * (3 * sum(sublayers) + 2 * rest)
+        sent = others * load.passes * (3 * sum(parts) + 2 * rest)
     kept = load.kept_bytes * BFLOAT16_SHARE * share
     memory = device.resident + state + (gathered if devices > 1 and strategy == "fsdp" else 0) + kept
     starting = load.passes * load.operations * device.launch

@@ -64,9 +64,9 @@ class LanguageModel(Trained):
 
     def predict(self, items: Sequence[str], **options: Any) -> list[Prediction]:
         """Return a continuation of each text."""
-        continued = [self.generate(text, **options) for text in items]
+        written = [self.generate(text, **options) for text in items]
         return [
-            Prediction(text, samples[0], {"samples": samples}) for text, samples in zip(items, continued, strict=True)
+            Prediction(text, samples[0], {"samples": samples}) for text, samples in zip(items, written, strict=True)
         ]
 
     def inspect(self, item: str, **options: Any) -> Inspection:

@@ -30,7 +30,7 @@ from regardant.attention.listed_pairs import attend_along
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.online_softmax import online_softmax
 from regardant.attention.scored import ScoredAttention
-from regardant.attention.softmax import exact
+from regardant.attention.softmax import exact, softmax, softmax_backward
 from regardant.kernels import available
 
 Kernel = Callable[[Tensor, Tensor, Tensor, View, float], Tensor]
@@ -168,7 +168,7 @@ class _MatmulAttention(torch.autograd.Function):
     ) -> Tensor:
         scores = q @ k.mT
         scores = scores.to(softmax_dtype(q)) * scale if added is None else torch.add(added, scores, alpha=scale)
-        weights = torch.softmax(scores, -1)
+        weights = softmax(scores)
         if fully_masked is not None:
             weights = weights.masked_fill(fully_masked, 0)
         ctx.save_for_backward(q, k, v, weights, added)
@@ -182,7 +182,7 @@ class _MatmulAttention(torch.autograd.Function):
         gradient = _contiguous(gradients[0], v.dtype)
         to_v = weights.to(v.dtype).mT @ gradient
         to_weights = (gradient @ v.mT).to(weights.dtype)
-        to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
+        to_scores = softmax_backward(to_weights, weights)
         to_added = to_scores.sum_to_size(added.shape) if ctx.needs_input_grad[3] else None
         to_scores = (to_scores * ctx.scale).to(q.dtype)
         return to_scores @ k, to_scores.mT @ q, to_v, to_added, None, None, None

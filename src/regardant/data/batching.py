@@ -130,16 +130,17 @@ def sent(block: Any, device: torch.device) -> Any:
     return block.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else block.to(device)
 
 
-def pad(sequences: Sequence[ArrayLike], *, sos: bool = False) -> Int[Tensor, "B L"]:
-    """Return token ids as one block: each row ends with EOS and PAD, and begins with SOS if `sos` is set."""
+def pad(sequences: Sequence[ArrayLike], *, sos: bool = False, eos: bool = True) -> Int[Tensor, "B L"]:
+    """Return token ids as one block, each row padded with PAD, with SOS before its ids and EOS after them if set."""
     rows = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     first = int(sos)
     ends = np.array([first + len(row) for row in rows])
-    block = np.full((len(rows), ends.max() + 1), PAD, dtype=np.int64)
+    block = np.full((len(rows), ends.max() + int(eos)), PAD, dtype=np.int64)
     block[:, :first] = SOS
     places = np.arange(block.shape[1])
     block[(places >= first) & (places < ends[:, None])] = np.concatenate(rows)
-    block[np.arange(len(rows)), ends] = EOS
+    if eos:
+        block[np.arange(len(rows)), ends] = EOS
     return torch.from_numpy(block)
 
 

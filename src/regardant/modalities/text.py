@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from regardant.data import kmers  # noqa: F401  # importing a module registers its kind
-from regardant.data.batching import id_dtype
+from regardant.data.batching import id_dtype, pad
 from regardant.data.bpe_dropout import BpeDropout
 from regardant.data.pretrained_tokenizers import PretrainedTokenizer
 from regardant.data.text_files import LONGEST_LINE
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizer, Tokenizers
-from regardant.data.vocabulary import EOS, MASK, PAD, UNK
+from regardant.data.vocabulary import EOS, MASK, UNK
 from regardant.data.words import words
 from regardant.errors import DataError
 from regardant.evaluation.alignment import NO_WORD, word_of_token
@@ -113,8 +111,7 @@ class TextCodec(Codec):
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return token ids [N, T], padded with PAD."""
-        rows = [torch.from_numpy(ids.astype(np.int64)) for ids in encoded]
-        return pad_sequence(rows, batch_first=True, padding_value=PAD)
+        return pad(encoded, eos=False)
 
     def representation(self) -> RepresentationBuilder:
         return tokens(self.tokenizer.vocab_size)
@@ -174,7 +171,7 @@ class SentenceCodec(TextCodec):
 
     def collate(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return token ids [N, T], each row ended by EOS, then PAD."""
-        return super().collate([np.append(ids, EOS) for ids in encoded])
+        return pad(encoded)
 
     def labels(self, encoded: NDArray[Any]) -> list[str]:
         return self.tokenizer.tokens([*encoded.tolist(), EOS])

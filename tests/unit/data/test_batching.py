@@ -153,6 +153,7 @@ def test_a_batch_is_padded_ended_and_begun() -> None:
     assert batch.targets.tolist() == [[5, EOS, PAD, PAD], [6, 7, 8, EOS], [EOS, PAD, PAD, PAD]]
     assert batch.count == 2 + 4 + 1
     assert pad([[7]]).tolist() == [[7, EOS]]
+    assert pad([[7], [8, 9]], eos=False).tolist() == [[7, PAD], [8, 9]]
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6))

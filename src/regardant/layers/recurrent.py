@@ -26,6 +26,7 @@ State = tuple[Tensor, ...]
 """[L, N, R] each: one tensor, or two for an LSTM (hidden state, cell state)."""
 
 Read = TypeVar("Read", Tensor, PackedSequence)
+"""Elements that a cell reads: a block, or packed without padding."""
 
 
 def map_state(state: State, change: Callable[[Tensor], Tensor]) -> State:

@@ -70,6 +70,11 @@ def projected_cross_entropy(
     return total, plain
 
 
+def _at_least_float32(x: Tensor) -> torch.dtype:
+    """Return the type of sums and logarithms: float32, or that of x if it is wider."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
 def _normalise(
     logits: Float[Tensor, "N V"], right: Int[Tensor, " N"], label_smoothing: float, z_loss: float, *, gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -81,7 +86,7 @@ def _normalise(
         normaliser, at_right = cross_entropy.normalise(logits, right, label_smoothing, z_loss, gradient=gradient)
         return normaliser, at_right, logits
     places = right[:, None]
-    exact = torch.promote_types(logits.dtype, torch.float32)
+    exact = _at_least_float32(logits)
     # The product with the gradient rounds it to the type of the logits anyway: probabilities in it halve the traffic.
     narrow = gradient and logits.device.type == "cpu"
     probabilities = torch.softmax(logits, 1, dtype=logits.dtype if narrow else exact)
@@ -103,7 +108,7 @@ def _log_normalisers(logits: Tensor, probabilities: Tensor, right: Tensor) -> Te
     word, probability = right, probabilities.gather(1, right)
     if logits.device.type != "cpu" or probability.amin() < UNDERFLOW:
         probability, word = probabilities.max(1, keepdim=True)
-    exact = torch.promote_types(logits.dtype, torch.float32)
+    exact = _at_least_float32(logits)
     return (logits.gather(1, word).to(exact) - probability.to(exact).log()).squeeze(1)
 
 
@@ -116,7 +121,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         cast, mean_weight = weight.to(vectors.dtype), weight.mean(0)
         to_vectors = torch.empty_like(vectors) if needs_gradient else None
         to_weight: Tensor | None = None
-        exact = torch.promote_types(vectors.dtype, torch.float32)
+        exact = _at_least_float32(vectors)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
         most = CHUNK_LOGITS if vectors.device.type == "cpu" else ACCELERATOR_CHUNK_LOGITS
         size = max(SMALLEST_CHUNK, most // len(weight) // CHUNK_MULTIPLE * CHUNK_MULTIPLE)

@@ -1,4 +1,4 @@
-"""Mechanisms that score each pair and normalise over keys, and build the whole matrix of scores."""
+"""Mechanisms that score each pair and normalise over keys. Unless they override `mix`, they build the whole matrix."""
 
 import math
 

@@ -34,7 +34,7 @@ def map_state(state: State, change: Callable[[Tensor], Tensor]) -> State:
     return tuple(change(part) for part in state)
 
 
-def _run(cell: nn.Module, x: Read, state: State | None) -> tuple[Read, State]:
+def _run_cell(cell: nn.Module, x: Read, state: State | None) -> tuple[Read, State]:
     """Return the outputs of a cell and its state after them, from a state or from zeros.
 
     On a CPU the precision is that of the cell's weights, without autocast: a product in bfloat16 is compiled for its
@@ -91,7 +91,7 @@ class RecurrentStack(nn.Module):
         for index, layer in enumerate(self.layers):
             if index:
                 x = self.dropouts[index - 1](x, call)
-            x, after = _run(layer, x, tuple(part[index : index + 1].contiguous() for part in state))
+            x, after = _run_cell(layer, x, tuple(part[index : index + 1].contiguous() for part in state))
             states.append(after)
         return x, tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
@@ -148,7 +148,7 @@ class RecurrentEncoder(nn.Module):
                 last.append([part[0] for part in after])
                 continue
             packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-            read, after = _run(layer, packed, None)
+            read, after = _run_cell(layer, packed, None)
             x = self._joined(pad_packed_sequence(read, batch_first=True, total_length=x.shape[1])[0])
             last.append([self._last(part) for part in after])
         return x, tuple(torch.stack(parts) for parts in zip(*last, strict=True))
@@ -164,7 +164,7 @@ class RecurrentEncoder(nn.Module):
             left = (lengths[alive.cpu()] - start).clamp(max=piece.shape[1])
             packed = pack_padded_sequence(piece[alive], left, batch_first=True, enforce_sorted=False)
             before = map_state(state, lambda part, rows=alive: part.detach()[:, rows].contiguous())  # type: ignore[misc]
-            read, after = _run(layer, packed, before)
+            read, after = _run_cell(layer, packed, before)
             padded = pad_packed_sequence(read, batch_first=True, total_length=piece.shape[1])[0]
             outputs.append(padded.new_zeros(len(x), *padded.shape[1:]).index_copy(0, alive, padded))
             state = tuple(old.to(new.dtype).index_copy(1, alive, new) for old, new in zip(state, after, strict=True))

@@ -23,9 +23,13 @@ from regardant.tasks.sequence_to_sequence.corpus import Corpus
 from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
 from regardant.tasks.take_over import with_first_weights
 from regardant.training.config import FirstRun, NextTokenTraining, TrainingConfig
+from regardant.training.optimizers import MuonConfig
 
 LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "recurrent": 2e-3, "one_to_one": 2e-3}
-"""Peak learning rate by preset, or by kind of model: wider models take smaller steps."""
+"""Peak learning rate of Adam by preset, or by kind of model: wider models take smaller steps."""
+
+MUON_FACTOR = 3.0
+"""Peak learning rate of Muon over that of Adam."""
 
 SMALL_BATCH = 2048
 """Tokens of a batch if preset `auto` chooses the model for a small corpus, so that an epoch has enough updates."""
@@ -91,7 +95,7 @@ def prepare(
     """Resolve open settings, build the model from the seed, and load the weights that it takes over."""
     tokenizer = choose_vocab_size(config.tokenizer, vocabulary_sizes(corpus))
     model_config = choose_model(config.model, corpus.size)
-    training = choose_batches(config.training, config.model, model_config)
+    training = choose_for_small_model(config.training, config.model, model_config)
     leaves_dropout_open = model_config is not config.model and "dropout" not in config.model.model_fields_set
     config = config.model_copy(update={"model": model_config, "tokenizer": tokenizer, "training": training})
     model = with_first_weights(lambda: build_model(config, corpus.codec, corpus.tokenizer.vocab_size), config, run)
@@ -146,7 +150,10 @@ def describe_training(training: TrainingConfig) -> str:
     """Return one line for people."""
     schedule = training.schedule.model_dump(exclude={"kind"})
     schedule_fields = ", ".join(f"{name} {value:g}" for name, value in schedule.items())
-    return f"batches of {training.batch_tokens:,} tokens, {training.schedule.kind} schedule ({schedule_fields})"
+    return (
+        f"optimizer {training.optimizer.kind}, batches of {training.batch_tokens:,} tokens, "
+        f"{training.schedule.kind} schedule ({schedule_fields})"
+    )
 
 
 def vocab_size_for(num_words: int) -> int:
@@ -185,13 +192,18 @@ def choose_model(config: SequenceToSequenceConfig, num_pairs: int) -> SequenceTo
     return configuration.load(EncoderDecoderConfig, chosen, origin=f"model of preset {preset}")
 
 
-def choose_batches(
+def choose_for_small_model(
     training: NextTokenTraining, asked: SequenceToSequenceConfig, chosen: SequenceToSequenceConfig
 ) -> NextTokenTraining:
-    """Set `batch_tokens` to SMALL_BATCH if preset `auto` chose tiny and the recipe leaves `batch_tokens` open."""
+    """Set `batch_tokens` to SMALL_BATCH and the optimizer to Muon, each where the recipe leaves it open, if preset
+    `auto` chose tiny. Models that are sharded keep Adam, since Muon needs whole matrices."""
     if asked is chosen or not isinstance(chosen, EncoderDecoderConfig) or chosen.preset != "tiny":
         return training
-    return training if "batch_tokens" in training.model_fields_set else training.replaced(batch_tokens=SMALL_BATCH)
+    fields: dict[str, Any] = {"batch_tokens": SMALL_BATCH}
+    if training.strategy != "fsdp":
+        fields["optimizer"] = MuonConfig()
+    left_open = {name: value for name, value in fields.items() if name not in training.model_fields_set}
+    return training.replaced(**left_open) if left_open else training
 
 
 def choose_dropout(passes: float) -> float:
@@ -200,11 +212,12 @@ def choose_dropout(passes: float) -> float:
 
 
 def choose_schedule(training: TrainingConfig, model: SequenceToSequenceConfig, updates: int) -> TrainingConfig:
-    """Fill in a learning rate that suits the model and a warm-up that suits the length of the run, if the recipe leaves
-    the schedule open."""
+    """Fill in a learning rate for the model and the optimizer, and a warm-up for the length of the run, if the recipe
+    leaves the schedule open."""
     name = model.preset if isinstance(model, EncoderDecoderConfig) else model.kind
     if "schedule" in training.model_fields_set or name is None:
         return training
     warmup_steps = max(1, min(LONGEST_WARMUP, updates // 4))
-    schedule = {"kind": "linear", "learning_rate": LEARNING_RATES[name], "warmup_steps": warmup_steps}
+    factor = MUON_FACTOR if isinstance(training.optimizer, MuonConfig) else 1.0
+    schedule = {"kind": "linear", "learning_rate": factor * LEARNING_RATES[name], "warmup_steps": warmup_steps}
     return training.replaced(schedule=schedule)

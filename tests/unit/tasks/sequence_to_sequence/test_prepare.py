@@ -4,9 +4,10 @@ import torch
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.tasks.sequence_to_sequence.prepare import (
     LEARNING_RATES,
+    MUON_FACTOR,
     SMALL_BATCH,
-    choose_batches,
     choose_dropout,
+    choose_for_small_model,
     choose_model,
     choose_schedule,
     count_words,
@@ -57,17 +58,27 @@ def test_positions_that_turn_queries_are_chosen_where_all_layers_have_some():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="an accelerator feeds larger models")
-def test_a_small_corpus_is_trained_on_in_small_batches():
+def test_a_small_corpus_is_trained_on_by_muon_in_small_batches():
     given = NextTokenTraining(max_minutes=1)
-    small, large = (choose_batches(given, AUTO, choose_model(AUTO, pairs)) for pairs in (1000, 300_000))
-    assert small.batch_tokens == SMALL_BATCH
+    small, large = (choose_for_small_model(given, AUTO, choose_model(AUTO, pairs)) for pairs in (1000, 300_000))
+    assert (small.batch_tokens, small.optimizer.kind) == (SMALL_BATCH, "muon")
     assert large is given
-    assert choose_batches(given, TINY, choose_model(TINY, 1000)) is given
+    assert choose_for_small_model(given, TINY, choose_model(TINY, 1000)) is given
 
 
-def test_batches_that_are_given_stay():
-    given = NextTokenTraining(max_minutes=1, batch_tokens=4096)
-    assert choose_batches(given, AUTO, choose_model(AUTO, 1000)) is given
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"batch_tokens": 4096}, (4096, "muon")),
+        ({"optimizer": {"kind": "adamw"}}, (SMALL_BATCH, "adamw")),
+        ({"batch_tokens": 4096, "optimizer": {"kind": "adam"}}, (4096, "adam")),
+        ({"strategy": "fsdp"}, (SMALL_BATCH, "adamw")),
+    ],
+)
+def test_batches_and_an_optimizer_that_are_given_stay(given, expected):
+    training = NextTokenTraining.model_validate({"max_minutes": 1, **given})
+    chosen = choose_for_small_model(training, AUTO, choose_model(AUTO, 1000))
+    assert (chosen.batch_tokens, chosen.optimizer.kind) == expected
 
 
 @pytest.mark.parametrize("preset", ["base", None])
@@ -77,15 +88,16 @@ def test_a_preset_that_is_given_stays(preset):
 
 
 @pytest.mark.parametrize("name", LEARNING_RATES)
-def test_the_rate_suits_the_model_where_the_schedule_is_open(name):
-    given = TrainingConfig(max_updates=9, accumulate=2)
+@pytest.mark.parametrize(("optimizer", "factor"), [("adamw", 1), ("adam", 1), ("muon", MUON_FACTOR)])
+def test_the_rate_suits_model_and_optimizer_where_the_schedule_is_open(name, optimizer, factor):
+    given = TrainingConfig.model_validate({"max_updates": 9, "accumulate": 2, "optimizer": {"kind": optimizer}})
     model = (
         SequenceToSequenceConfig.kinds()[name]()
         if name in SequenceToSequenceConfig.kinds()
         else EncoderDecoderConfig(preset=name)
     )
     training = choose_schedule(given, model, 10_000)
-    assert (training.schedule.kind, training.schedule.learning_rate) == ("linear", LEARNING_RATES[name])
+    assert (training.schedule.kind, training.schedule.learning_rate) == ("linear", factor * LEARNING_RATES[name])
     assert training.model_copy(update={"schedule": given.schedule}) == given
 
 

@@ -113,7 +113,9 @@ def test_what_speed_decides_is_said_and_kept(prepared):
     training = made.with_speed(20_000.0, prepared.said.append).training
     assert training.schedule.learning_rate == 4e-3 and training.validate_every == made.job.validate_every
     (line,) = prepared.said
-    assert line.startswith("batches of 400 tokens, linear schedule (learning_rate 0.004, warmup_steps ")
+    assert line.startswith(
+        "optimizer adamw, batches of 400 tokens, linear schedule (learning_rate 0.004, warmup_steps "
+    )
     assert line.endswith(f"validation every {training.validate_every:,} updates")
 
 

@@ -201,7 +201,7 @@ def choose_for_small_model(
         return training
     fields: dict[str, Any] = {"batch_tokens": SMALL_BATCH}
     if training.strategy != "fsdp":
-        fields["optimizer"] = MuonConfig()
+        fields["optimizer"] = {"kind": "muon"}
     left_open = {name: value for name, value in fields.items() if name not in training.model_fields_set}
     return training.replaced(**left_open) if left_open else training
 

@@ -119,6 +119,13 @@ def test_what_speed_decides_is_said_and_kept(prepared):
     assert line.endswith(f"validation every {training.validate_every:,} updates")
 
 
+def test_what_preset_auto_chooses_is_kept_to_the_end(prepared):
+    made = prepared("training={max_minutes: 1}", "model={preset: auto}")
+    training = made.with_speed(20_000.0, prepared.said.append).training
+    assert (training.optimizer.kind, training.batch_tokens) == ("muon", 2048)
+    assert training.schedule.learning_rate == pytest.approx(1.2e-2)
+
+
 @pytest.mark.parametrize(("speed", "rate"), [(1e3, 0.1), (1e4, 0.2), (1e6, 0.3)])
 def test_dropout_that_is_left_open_follows_the_passes(prepared, speed, rate):
     made = prepared(

@@ -35,7 +35,7 @@ RECIPE = "multi30k-en-de"
 WARM_UP = 20
 """Updates of warm-up for each minute of the budget."""
 DROPOUTS = {5: 0.1, 10: 0.1, 20: 0.2, 40: 0.3}
-"""Dropout of Regardant by minutes: a short run is far from overfitting."""
+"""Dropout of Regardant by minutes: the fewer passes over the text, the less."""
 PEERS = {"dropout": 0.3, "learning_rate": 1e-3, "warmup_steps": 300, "most_tokens": 60}
 REGARDANT, JOEYNMT, TRAINER = "Regardant", "JoeyNMT", "transformers"
 

@@ -140,8 +140,10 @@ class TrainingConfig(Config):
         return self
 
     def replaced(self, **fields: Any) -> Self:
-        """Return a copy with these fields replaced, and validate it."""
-        given = self.model_dump(by_alias=True, exclude_unset=True)
+        """Return a copy with these fields replaced, and validate it. Sections stay as they are: a dump of their set
+        fields would lose the kind of one that was built without it."""
+        declared = type(self).model_fields
+        given = {declared[name].alias or name: getattr(self, name) for name in self.model_fields_set}
         return type(self).model_validate({**given, **fields})
 
     def with_minutes(self, first: FirstRun, targets_per_epoch: int, targets_per_second: float) -> Self:

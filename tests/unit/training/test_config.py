@@ -1,6 +1,7 @@
 import pytest
 
 from regardant.training.config import TRAINING_SHARE, FirstRun, TrainingConfig
+from regardant.training.optimizers import MuonConfig
 
 FIRST = FirstRun(epochs=40, least_updates=3000, least_minutes=1.0, most_minutes=50.0)
 
@@ -30,3 +31,10 @@ def test_auto_minutes_are_those_of_enough_epochs_at_the_measured_speed():
 def test_auto_minutes_stay_within_their_bounds(targets_per_second, expected):
     chosen = TrainingConfig(max_minutes="auto").with_minutes(FIRST, 10**6, targets_per_second)
     assert chosen.max_minutes == expected
+
+
+def test_a_section_built_without_its_kind_keeps_it_where_fields_are_replaced():
+    given = TrainingConfig(max_updates=2, optimizer=MuonConfig(momentum=0.9), **{"from": "runs/a"})
+    replaced = given.replaced(max_updates=3)
+    assert replaced == given.model_copy(update={"max_updates": 3})
+    assert replaced.model_fields_set == given.model_fields_set

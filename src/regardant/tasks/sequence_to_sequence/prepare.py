@@ -29,7 +29,8 @@ LEARNING_RATES = {"tiny": 4e-3, "small": 1.5e-3, "base": 7e-4, "big": 5e-4, "rec
 """Peak learning rate of Adam by preset, or by kind of model: wider models take smaller steps."""
 
 MUON_FACTOR = 3.0
-"""Peak learning rate of Muon over that of Adam."""
+"""Peak learning rate of Muon over that of Adam: docs/decisions/0005 compares peaks for `tiny`; other models were not
+compared."""
 
 SMALL_BATCH = 2048
 """Tokens of a batch if preset `auto` chooses the model for a small corpus, so that an epoch has enough updates."""
@@ -201,9 +202,8 @@ def choose_for_small_model(
         return training
     fields: dict[str, Any] = {"batch_tokens": SMALL_BATCH}
     if training.strategy != "fsdp":
-        fields["optimizer"] = {"kind": "muon"}
-    left_open = {name: value for name, value in fields.items() if name not in training.model_fields_set}
-    return training.replaced(**left_open) if left_open else training
+        fields["optimizer"] = MuonConfig()
+    return training.replaced(**{name: fields[name] for name in fields.keys() - training.model_fields_set})
 
 
 def choose_dropout(passes: float) -> float:

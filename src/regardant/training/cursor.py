@@ -8,7 +8,16 @@ from torch import Tensor
 from regardant.training.early_stopping import BestValidation
 from regardant.training.metrics import Metric
 
-ADDED = {"parts", "skipped", "skipped_in_a_row", "usual_loss", "returns", "returns_in_a_row"}
+ADDED = {
+    "kept",
+    "kept_update",
+    "parts",
+    "skipped",
+    "skipped_in_a_row",
+    "usual_loss",
+    "returns",
+    "returns_in_a_row",
+}
 """Fields of the cursor that checkpoints of earlier versions lack."""
 
 NEARLY = 0.1
@@ -52,7 +61,7 @@ class Outcome:
     targets: int
     """Targets trained on since the start or resume."""
     metric: Metric
-    """The metric that selected the best weights."""
+    """The metric that selected the weights."""
     patience: int | None = None
     """Number of validations without improvement after which training stops early. None: never."""
     announced: int | None = None
@@ -60,7 +69,7 @@ class Outcome:
 
     @property
     def best(self) -> float:
-        """Value of the metric for the best weights."""
+        """Value of the metric in the best validation."""
         return self.metric.score(self.cursor.best)
 
     def summary(self) -> list[str]:
@@ -71,6 +80,9 @@ class Outcome:
             f"{made:,} updates in {cursor.seconds / 60:.1f} minutes ({share:.0%} of it validation), "
             f"best validation {self.metric.name} {self.best:.4g} at update {cursor.best_update:,}"
         )
+        if cursor.kept_update > cursor.best_update:
+            value = self.metric.score(cursor.kept)
+            line += f", kept weights of update {cursor.kept_update:,} with {value:.4g}, which differs by noise only"
         if self.announced is None or abs(made - self.announced) <= NEARLY * self.announced:
             return [line]
         if made > self.announced:

@@ -78,7 +78,7 @@ class Fit:
             self._validate()
 
     def _validate(self) -> None:
-        """Validate, and save the best weights. If a signal asks to stop, leave the validation to the resumed run."""
+        """Validate, and keep the weights unless they are worse. After a signal, leave that to the resumed run."""
         self._report()
         trainer, cursor, start = self.trainer, self.trainer.cursor, time.perf_counter()
         job, metric, device = trainer.job, trainer.metric, trainer.fabric.device
@@ -93,7 +93,7 @@ class Fit:
                 with trainer.stoppable():
                     numbers = job.validate(model, device)
                     observed = job.observe(model, device)
-                if cursor.record(metric.score(numbers[metric.name]), cursor.update):
+                if cursor.record(metric.score(numbers[metric.name]), cursor.update, metric.noise):
                     self._save_weights(model, numbers)
         except ValidationStopped:
             trainer.average.load_state_dict(before)

@@ -14,6 +14,8 @@ class Metric:
     name: str
     higher_is_better: bool
     unit: str = ""
+    noise: float = 0.0
+    """Difference between two validations that does not tell which weights are better, in the metric's unit."""
 
     def score(self, value: float) -> float:
         """Return the score of a value, where higher is better. Given a score, return its value."""

@@ -32,6 +32,7 @@ from regardant.models.decoder_only import DecoderOnly
 from regardant.models.encoder_only import EncoderOnly
 from regardant.tasks import load_recipe
 from regardant.tasks.probe import Probe
+from regardant.training.metrics import Metric
 from tests.runs import change_record, make_earlier
 
 from . import faults  # noqa: F401  which adds models
@@ -329,6 +330,13 @@ def test_overfitting_is_found_where_what_is_kept_is_old(trained, tmp_path):
         file.writelines(json.dumps(event) + "\n" for event in told)
     finding = dict(run.load(folder).doctor().findings)["overfitting"]
     assert "was lowest at update" in finding.evidence and "training.patience" in finding.cure
+
+
+def test_what_is_kept_is_what_training_keeps():
+    config = SimpleNamespace(metric=Metric("bleu", higher_is_better=True, noise=0.5))
+    bleus = {100: 28.0, 200: 30.0, 300: 29.75, 400: 29.0}
+    events = [{"event": "validation", "update": update, "loss": 2.0, "bleu": bleu} for update, bleu in bleus.items()]
+    assert Case(config, None, {}, events, None).kept["update"] == 300
 
 
 # health

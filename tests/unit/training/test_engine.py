@@ -208,6 +208,15 @@ def test_the_weights_kept_are_those_of_the_best_validation(trainer):
     assert not torch.equal(kept["head.weight"], job.validated[4]["head.weight"])
 
 
+def test_later_weights_are_kept_if_validation_cannot_tell_them_from_the_best(trainer):
+    job = TinyJob(losses=[3.0, 2.0, 1.0], bleus=[10.0, 30.0, 29.75], validate_every=2)
+    job.metrics = (Metric("bleu", higher_is_better=True, noise=0.5),)
+    made = trainer(job, max_updates=6)
+    outcome = made.fit()
+    assert (outcome.best, outcome.cursor.best_update, outcome.cursor.kept_update) == (30.0, 4, 6)
+    assert_same_weights(load_weights(made.run / "model.safetensors"), job.validated[2])
+
+
 def test_the_highest_bleu_is_best_where_bleu_decides(trainer):
     job = TinyJob(losses=[3.0, 2.0, 1.0], bleus=[10.0, 30.0, 20.0], validate_every=2)
     made = trainer(job, max_updates=6, best_by="bleu")

@@ -21,6 +21,14 @@ def test_what_was_done_is_one_line(announced):
     ]
 
 
+def test_weights_kept_from_a_later_validation_are_named():
+    made = outcome(None)
+    made.cursor.kept, made.cursor.kept_update = 97.25, 700
+    assert made.summary()[0].endswith(
+        "best validation bleu 97.46 at update 600, kept weights of update 700 with 97.25, which differs by noise only"
+    )
+
+
 @pytest.mark.parametrize(
     ("made", "why"),
     [

@@ -17,6 +17,7 @@ from regardant.models.representations import Representation
 from regardant.planning.probes import Decisions
 from regardant.tasks.base import TaskConfig, Trained
 from regardant.tasks.probe import Probe
+from regardant.training.early_stopping import BestValidation
 from regardant.training.events import named
 
 Found = TypeVar("Found")
@@ -92,7 +93,9 @@ class Case:
         validations = named(self.validations, "validation", metric.name)
         if not validations:
             raise LeftOut("nothing has been validated yet")
-        return max(validations, key=lambda event: metric.score(event[metric.name]))
+        best = BestValidation()
+        keeps = [one for one in validations if best.record(metric.score(one[metric.name]), one["update"], metric.noise)]
+        return keeps[-1]
 
     def curve(self, name: str) -> list[tuple[int, float]]:
         """Return (update, value) of a field of training events, without missing values. Raises LeftOut for too few."""

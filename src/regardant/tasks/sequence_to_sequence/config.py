@@ -24,7 +24,7 @@ from regardant.training.metrics import Metric
 TEXT_METRICS = {
     metric.name: metric
     for metric in (
-        Metric("bleu", higher_is_better=True),
+        Metric("bleu", higher_is_better=True, noise=0.5),
         Metric("chrf", higher_is_better=True),
         Metric("exact_match", higher_is_better=True),
         Metric("word_error_rate", higher_is_better=False),

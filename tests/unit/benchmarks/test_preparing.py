@@ -36,3 +36,9 @@ def test_both_read_all_pairs(pairs, monkeypatch):
     assert preparing.library_alone(pairs) == 400
     kept = preparing.prepare(pairs, pairs / "run")
     assert 0 < kept <= 9, "of nine different ones, without what is held out"
+
+
+def test_memory_that_must_stay_is_part_of_all_memory(pairs):
+    found = preparing._timed("tokenizers", pairs)
+    assert found["pairs"] == 400
+    assert 0 < found["peak_anonymous_bytes"] <= found["peak_bytes"]

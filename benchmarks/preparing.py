@@ -6,8 +6,8 @@
 Pairs are halves of sentences of Multi30k joined anew, so that words are as frequent as in real text. The library alone
 learns a vocabulary from the same lines by the same steps (NFC, white space squeezed, words and marks apart, BPE) and
 encodes them; it does not clean, split or write anything.
-Each pass is a process of its own, in turn. Its peak of memory is that of anonymous pages, which only swap can free;
-pages of the mapped text are counted apart, since the system drops them when another program needs memory.
+Each pass is a process of its own, in turn. Its peak of memory is that of anonymous pages, which only swap can free:
+`peak_bytes` has those of the mapped text too, which the system drops when another program needs memory.
 Written to benchmarks/results/preparing.json.
 """
 

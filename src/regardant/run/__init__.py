@@ -4,7 +4,7 @@ The task of a run decides what it learns and which verbs it has (`regardant.task
 
 RUN/run.yaml             configuration as given and as resolved, decisions, fingerprints of the data, the plan
 RUN/tokenizer.json       the vocabulary, or another file that the kind of item needs
-RUN/model.safetensors    the best weights so far
+RUN/model.safetensors    the weights kept so far
 RUN/metrics.jsonl        every number of training
 RUN/checkpoints/         everything that resuming needs
 RUN/data/                the data in the form that the model takes

@@ -13,7 +13,7 @@ class BestValidation:
     best_update: int = 0
     """The update before the best validation. 0: no validation yet."""
     kept: float = -math.inf
-    """Score of the weights that are kept: the best, or a later one that differs from it by no more than noise."""
+    """Score of the weights that are kept: the best, or a later one that is worse by less than noise."""
     kept_update: int = 0
     """The update whose weights are kept."""
     without_better: int = 0

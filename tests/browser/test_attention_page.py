@@ -293,10 +293,15 @@ def test_an_item_is_drawn_on_its_grid_with_the_attention_of_a_chosen_element(ope
     opened.screenshot(f"item-{'picture' if picture else 'labels'}")
 
 
-def test_a_graph_is_drawn_with_the_attention_of_a_node_on_lines(open_page):
+def graph():
+    """A graph of four nodes in a row."""
     names, places = ["a", "b", "c", "d"], [(0, 0), (1, 0), (1, 1), (0, 1)]
     layout = Layout(names, 1, 4, places=places, edges=[(0, 1), (1, 2), (2, 3)])
-    own = AttentionPicture("x", names, names, attention(1, 2, 4, 4), source_layout=layout, target_layout=layout)
+    return [AttentionPicture("x", names, names, attention(1, 2, 4, 4), source_layout=layout, target_layout=layout)]
+
+
+def test_a_graph_is_drawn_with_the_attention_of_a_node_on_lines(open_page):
+    (own,) = graph()
     opened = open_page(in_pieces([[own]], title="x"))
     page, weights = opened.page, own.weights[0].mean(0)
     lines = page.locator(".figure .weight")
@@ -313,6 +318,20 @@ def test_a_graph_is_drawn_with_the_attention_of_a_node_on_lines(open_page):
     page.locator(".figure [data-key='1']").hover()
     expect(page.locator(".readout")).to_contain_text("b looks at")
     opened.screenshot("graph")
+
+
+@pytest.mark.parametrize("kind", ["graph", "item", "sentence"])
+def test_a_picture_drawn_in_a_frame_without_width_is_drawn_again_when_it_has_one(open_page, kind):
+    pictures = {"graph": graph, "item": item, "sentence": sentence}[kind]()
+    frame = in_notebook(in_pieces([pictures], title="x"))
+    page = open_page(f"<!doctype html><title>x</title><div style='width: 1px; overflow: hidden'>{frame}</div>").page
+    drawing = page.frame_locator("iframe").locator(".figure svg")
+    if kind == "sentence":
+        page.frame_locator("iframe").get_by_role("radio", name="Lines").evaluate("input => input.click()")
+    narrow = int(drawing.get_attribute("width"))
+    page.locator("div").evaluate("div => (div.style.width = '')")
+    expect(drawing).not_to_have_attribute("width", str(narrow))
+    assert int(drawing.get_attribute("width")) > narrow > 0
 
 
 def test_a_class_token_stands_beside_the_grid_and_is_looked_from_first(open_page):

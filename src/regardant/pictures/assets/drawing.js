@@ -13,7 +13,9 @@ const MOST_CELLS = 4096; // drawn one by one; larger maps are painted as pixels
 const MOST_TABLE_CELLS = 10000; // in full; larger tables have the strongest of each row
 const STRONGEST = 5;
 const MARGINS = 40; // pixels beside the content of a page on a phone
+const LEAST_ROOM = 120; // pixels: a page is drawn in a frame that is hidden, or before its window has a size, too
 const THUMBNAIL = 64; // rows and columns at most
+export const WIDEST = 740; // pixels: width of a drawing on a page that has the room
 const ruler = document.createElement("canvas").getContext("2d");
 
 export function html(name, attributes = {}, ...children) {
@@ -51,7 +53,7 @@ function canvasOf(width, height, label, ...children) {
 
 // The width of a drawing, at most `pixels`, that the page has room for beside `others` pixels.
 export function roomFor(pixels, others = 0) {
-  return Math.min(pixels, document.documentElement.clientWidth - MARGINS - others);
+  return Math.min(pixels, Math.max(LEAST_ROOM, document.documentElement.clientWidth - MARGINS - others));
 }
 
 function isLarge(scene) {
@@ -151,7 +153,7 @@ export function resolved(colour) {
 export function lineView(scene, label) {
   const source = scene.source.map(shorten);
   const target = scene.target.map(shorten);
-  const width = Math.max(lineWidth(source), lineWidth(target), roomFor(740));
+  const width = Math.max(lineWidth(source), lineWidth(target), roomFor(WIDEST));
   const [above, below, height] = [34, 306, 340];
   const from = spread(source, width);
   const to = spread(target, width);

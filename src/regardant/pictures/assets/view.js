@@ -1,7 +1,7 @@
 // One item and its attention. The state says what is shown: the kind of attention, the layer and head, the form of the
 // picture, pieces or words, and the element whose attention is shown.
 
-import { drawThumbnail, gridView, heatMap, html, lineView, weightTable } from "./drawing.js";
+import { WIDEST, drawThumbnail, gridView, heatMap, html, lineView, roomFor, weightTable } from "./drawing.js";
 import { saveDrawing } from "./save.js";
 import { MEAN, besideGrid, matrixOf, percent, rowOf, sceneOf, strongest } from "./weights.js";
 
@@ -26,6 +26,7 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
   let asked = 0;
   let queryButtons = []; // of the rows of the scene
   let drawnRow = null; // of the grid
+  let drawnRoom = null; // pixels the page had for the picture
 
   async function show() {
     const mine = ++asked;
@@ -50,13 +51,19 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
   };
 
   function draw(row) {
-    drawnRow = row;
+    [drawnRow, drawnRoom] = [row, roomFor(WIDEST)];
     figure.replaceChildren(FORMS[formNow()](scene, `${caption.textContent}: ${sentence.title}`, row));
     for (const part of figure.querySelectorAll("[data-row]")) {
       const row = Number(part.dataset.row);
       part.addEventListener("pointerenter", () => look(row));
       part.addEventListener("click", () => stay(row));
     }
+  }
+
+  function fit() {
+    if (!scene || !figure.isConnected || drawnRoom === roomFor(WIDEST)) return;
+    draw(state.word);
+    look(state.word);
   }
 
   function offerForms() {
@@ -150,6 +157,7 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
   figure.addEventListener("pointerleave", () => look(state.word));
   table.addEventListener("toggle", fillTable);
   darkness.addEventListener("change", show);
+  addEventListener("resize", fit);
 
   const pair = html("div", { class: "pair" }, keys, queries);
   pair.addEventListener("keydown", (event) => event.key === "Escape" && stay(null));

@@ -5,6 +5,8 @@ Long, lopsided, untranslated and repeated pairs slow training or teach the wrong
 https://arxiv.org/abs/1805.12282). Lengths are in characters, so that no tokenizer has to exist yet.
 """
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -52,7 +54,7 @@ class CleaningConfig(Config):
     numbers and single symbols are often rightly equal, or of very unequal length."""
 
     drop_duplicates: bool = True
-    """True if only the first of equal pairs is kept. Costs about 100 bytes of memory for each pair kept."""
+    """True if only the first of equal pairs is kept. Costs about 10 bytes of memory for each pair kept."""
 
 
 @dataclass
@@ -104,7 +106,7 @@ class CleaningReport:
 
 def clean(records: Iterable[PairRecord], config: CleaningConfig, report: CleaningReport) -> Iterator[Pair]:
     """Yield the pairs to train on, unchanged and in order, and count all pairs in `report`."""
-    seen: set[bytes] = set()
+    seen = _Digests()
     for line, source, target in records:
         report.read += 1
         if isinstance(source, Fault):
@@ -114,11 +116,8 @@ def clean(records: Iterable[PairRecord], config: CleaningConfig, report: Cleanin
             report.drop(Reason(target.value), line)
             continue
         reason = _judge(source, target, config)
-        if reason is None and config.drop_duplicates:
-            digest = _digest(source, target)
-            if digest in seen:
-                reason = Reason.DUPLICATE
-            seen.add(digest)
+        if reason is None and config.drop_duplicates and not seen.add(_digest(source, target)):
+            reason = Reason.DUPLICATE
         if reason is None:
             report.kept += 1
             yield source, target
@@ -140,10 +139,29 @@ def _judge(source: str, target: str, config: CleaningConfig) -> Reason | None:
     return None
 
 
-def _digest(source: str, target: str) -> bytes:
+def _digest(source: str, target: str) -> int:
     # 64 bits: of a hundred million pairs, one is dropped wrongly with a chance of 0.03 %.
     first = source.encode()
-    return blake2b(b"%d %b%b" % (len(first), first, target.encode()), digest_size=8).digest()
+    return int.from_bytes(blake2b(b"%d %b%b" % (len(first), first, target.encode()), digest_size=8).digest())
+
+
+class _Digests:
+    """A set of 64-bit numbers in sorted arrays, which take 8 bytes of each: a Python set takes 80."""
+
+    BITS = 14
+    """Leading bits that choose the array: of a hundred million numbers, each array has six thousand."""
+
+    def __init__(self) -> None:
+        self._arrays = [array("Q") for _ in range(2**self.BITS)]
+
+    def add(self, number: int) -> bool:
+        """Add a number. Return True if it is new."""
+        numbers = self._arrays[number >> (64 - self.BITS)]
+        place = bisect_left(numbers, number)
+        if place < len(numbers) and numbers[place] == number:
+            return False
+        numbers.insert(place, number)
+        return True
 
 
 def _words(reason: Reason) -> str:

@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -75,6 +76,23 @@ def test_pairs_that_only_join_to_the_same_text_are_no_duplicates():
 def test_a_corpus_of_single_symbols_keeps_each_once():
     pairs, _ = cleaned([(symbol, symbol) for symbol in "abcabcabc"])
     assert pairs == [("a", "a"), ("b", "b"), ("c", "c")]
+
+
+def test_duplicates_are_found_among_many_pairs():
+    numbers = [*range(100_000), *range(0, 100_000, 1000), *range(100_000, 101_000)]
+    pairs, report = cleaned([(str(number), "x") for number in numbers])
+    assert [int(source) for source, _ in pairs] == [*range(101_000)]
+    assert report.dropped == {Reason.DUPLICATE: Dropped(100, 100_001)}
+
+
+def test_duplicates_take_few_bytes_of_memory_for_each_pair():
+    count = 300_000
+    records = (PairRecord(number, str(number), "x") for number in range(count))
+    tracemalloc.start()
+    assert sum(1 for _ in clean(records, CleaningConfig(), CleaningReport())) == count
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40 * count  # a set of digests takes 80 bytes of each, and 120 while it grows
 
 
 texts = st.one_of(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([*Fault, LONG, "a"]))

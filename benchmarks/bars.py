@@ -11,15 +11,15 @@ PASS, MISSED, NOT_MEASURED = "pass", "MISSED", "not measured"
 
 
 def bar(name: str, value: float | None, limit: float, *, at_least: bool = False, goal: bool = False) -> dict[str, Any]:
-    """Return a bar as result files hold it. A value of None was not measured."""
-    kept = None if value is None else value >= limit if at_least else value <= limit
+    """Return a bar as result files hold it, judged by the number they hold. A value of None was not measured."""
+    value = rounded(value)
     return {
         "bar": name,
-        "value": rounded(value),
+        "value": value,
         "limit": limit,
         "at_least": at_least,
         **({"goal": True} if goal else {}),
-        "pass": kept,
+        "pass": None if value is None else value >= limit if at_least else value <= limit,
     }
 
 

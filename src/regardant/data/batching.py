@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, BinaryIO, Protocol, Self
 
 import numpy as np
 import torch
@@ -154,8 +154,6 @@ class Arrays(Sequence[NDArray[Any]]):
 
     def __init__(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
         self._values, self._starts = values, starts
-        self.lengths: NDArray[np.int64] = np.diff(starts)
-        """Length of each array."""
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -172,8 +170,13 @@ class Arrays(Sequence[NDArray[Any]]):
             values.append(np.concatenate(arrays))
         return cls(np.concatenate(values) if values else np.empty(0), np.concatenate(lengths).cumsum())
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Length of each array, computed at each call: an array of its own would cost 8 bytes an array."""
+        return np.diff(self._starts)
+
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self._starts) - 1
 
     def __getitem__(self, index: Any) -> Any:
         return self._values[self._starts[index] : self._starts[index + 1]]
@@ -187,34 +190,38 @@ class ArraysWriter:
         self._path = path
         self._dtype = np.dtype(np.int64)
         self._shape: tuple[int, ...] = ()
-        self._lengths = [np.zeros(1, dtype=np.int64)]
+        self._count, self._end = 0, 0
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.with_suffix(".ids.npy").open("wb")
+        self._ids, self._starts = (self._path.with_suffix(f".{part}.npy").open("wb") for part in ("ids", "starts"))
+        _write_header(self._starts, np.dtype(np.int64), (0,))
+        np.zeros(1, np.int64).tofile(self._starts)
         return self
 
     def append(self, arrays: Sequence[NDArray[Any]]) -> None:
         """Add a chunk of arrays."""
         if not arrays:
             return
-        if not self._file.tell():
+        if not self._count:
             self._dtype, self._shape = arrays[0].dtype, arrays[0].shape[1:]
-            self._write_header(0)
-        self._lengths.append(np.array([len(one) for one in arrays], dtype=np.int64))
-        np.concatenate(arrays, dtype=self._dtype).tofile(self._file)
+            _write_header(self._ids, self._dtype, (0, *self._shape))
+        starts = self._end + np.cumsum([len(one) for one in arrays], dtype=np.int64)
+        starts.tofile(self._starts)
+        np.concatenate(arrays, dtype=self._dtype).tofile(self._ids)
+        self._count, self._end = self._count + len(arrays), int(starts[-1])
 
     def __exit__(self, *exception: object) -> None:
-        starts = np.concatenate(self._lengths).cumsum()
-        np.save(self._path.with_suffix(".starts.npy"), starts)
-        self._write_header(int(starts[-1]))
-        self._file.close()
+        _write_header(self._ids, self._dtype, (self._end, *self._shape))
+        _write_header(self._starts, np.dtype(np.int64), (self._count + 1,))
+        self._ids.close()
+        self._starts.close()
 
-    def _write_header(self, length: int) -> None:
-        # numpy leaves room in the header for any length, so the true one fits over the first.
-        self._file.seek(0)
-        header = {"descr": self._dtype.str, "fortran_order": False, "shape": (length, *self._shape)}
-        np.lib.format.write_array_header_1_0(self._file, header)
+
+def _write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    # numpy leaves room in the header for any length, so the true one fits over the first.
+    file.seek(0)
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
 
 
 class EncodedPairs:

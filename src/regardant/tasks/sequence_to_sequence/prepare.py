@@ -32,6 +32,9 @@ MUON_FACTOR = 3.0
 """Peak learning rate of Muon over that of Adam: docs/decisions/0005 compares peaks for `tiny`; other models were not
 compared."""
 
+MUON_DECAY = 0.1
+"""Weight decay of Muon, where this module chooses the optimizer; see docs/decisions/0005."""
+
 SMALL_BATCH = 2048
 """Tokens of a batch if preset `auto` chooses the model for a small corpus, so that an epoch has enough updates."""
 
@@ -202,7 +205,7 @@ def choose_for_small_model(
         return training
     fields: dict[str, Any] = {"batch_tokens": SMALL_BATCH}
     if training.strategy != "fsdp":
-        fields["optimizer"] = MuonConfig()
+        fields["optimizer"] = MuonConfig(weight_decay=MUON_DECAY)
     return training.replaced(**{name: fields[name] for name in fields.keys() - training.model_fields_set})
 
 

@@ -4,6 +4,7 @@ import torch
 from regardant.models import EncoderDecoderConfig, SequenceToSequenceConfig
 from regardant.tasks.sequence_to_sequence.prepare import (
     LEARNING_RATES,
+    MUON_DECAY,
     MUON_FACTOR,
     SMALL_BATCH,
     choose_dropout,
@@ -14,6 +15,7 @@ from regardant.tasks.sequence_to_sequence.prepare import (
     vocab_size_for,
 )
 from regardant.training.config import NextTokenTraining, TrainingConfig
+from regardant.training.optimizers import MuonConfig
 
 AUTO, TINY = EncoderDecoderConfig(preset="auto"), EncoderDecoderConfig(preset="tiny")
 
@@ -61,7 +63,7 @@ def test_positions_that_turn_queries_are_chosen_where_all_layers_have_some():
 def test_a_small_corpus_is_trained_on_by_muon_in_small_batches():
     given = NextTokenTraining(max_minutes=1)
     small, large = (choose_for_small_model(given, AUTO, choose_model(AUTO, pairs)) for pairs in (1000, 300_000))
-    assert (small.batch_tokens, small.optimizer.kind) == (SMALL_BATCH, "muon")
+    assert (small.batch_tokens, small.optimizer) == (SMALL_BATCH, MuonConfig(weight_decay=MUON_DECAY))
     assert large is given
     assert choose_for_small_model(given, TINY, choose_model(TINY, 1000)) is given
 

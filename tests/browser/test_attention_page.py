@@ -325,9 +325,11 @@ def test_a_picture_drawn_in_a_frame_without_width_is_drawn_again_when_it_has_one
     pictures = {"graph": graph, "item": item, "sentence": sentence}[kind]()
     frame = in_notebook(in_pieces([pictures], title="x"))
     page = open_page(f"<!doctype html><title>x</title><div style='width: 1px; overflow: hidden'>{frame}</div>").page
-    drawing = page.frame_locator("iframe").locator(".figure svg")
+    shown = page.frame_locator("iframe")
+    drawing = shown.locator(".figure svg")
     if kind == "sentence":
-        page.frame_locator("iframe").get_by_role("radio", name="Lines").evaluate("input => input.click()")
+        shown.get_by_role("radio", name="Lines").evaluate("input => input.click()")
+        expect(shown.locator(".figure .line").first).to_be_attached()
     narrow = int(drawing.get_attribute("width"))
     page.locator("div").evaluate("div => (div.style.width = '')")
     expect(drawing).not_to_have_attribute("width", str(narrow))

@@ -268,7 +268,8 @@ def test_every_verb_reads_the_run(regardant, trained_on_pictures, pictures, tmp_
     assert regardant("measure", folder).code == 0
     assert regardant("evaluate", folder).code == 0
     assert regardant("doctor", folder).code in (0, 1)
-    assert regardant("compare", folder, trained_on_pictures().folder).code == 0
+    twin = shutil.copytree(folder, tmp_path / "twin")
+    assert regardant("compare", folder, twin).code == 0
 
 
 def test_the_studio_shows_examples_and_takes_files(trained_on_pictures, pictures):

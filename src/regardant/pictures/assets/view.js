@@ -61,7 +61,7 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
   }
 
   function fit() {
-    if (!scene || !figure.isConnected || drawnRoom === roomFor(WIDEST)) return;
+    if (!scene || drawnRoom === roomFor(WIDEST)) return;
     draw(state.word);
     look(state.word);
   }
@@ -156,8 +156,8 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
   save.addEventListener("click", () => scene && saveDrawing(figure.firstChild, caption.textContent));
   figure.addEventListener("pointerleave", () => look(state.word));
   table.addEventListener("toggle", fillTable);
-  darkness.addEventListener("change", show);
-  addEventListener("resize", fit);
+  whileOnPage(figure, darkness, "change", show);
+  whileOnPage(figure, window, "resize", fit);
 
   const pair = html("div", { class: "pair" }, keys, queries);
   pair.addEventListener("keydown", (event) => event.key === "Escape" && stay(null));
@@ -169,6 +169,12 @@ export function attentionView(sentence, state, changed, { titled = true } = {}) 
   show();
   const heading = titled ? [html("h2", {}, sentence.title)] : [];
   return html("section", {}, ...heading, pair, ...note, html("div", { class: "columns" }, stage, side));
+}
+
+// React to the events of a target until an element has left the page, so that a page that replaces a view keeps none of it.
+function whileOnPage(element, target, name, react) {
+  const listen = () => (element.isConnected ? react() : target.removeEventListener(name, listen));
+  target.addEventListener(name, listen);
 }
 
 // Displayed layers and heads count from 1, those of the state and the URL from 0.
@@ -273,8 +279,6 @@ function headGrid(kind, choose) {
     }
   });
   firstOfRow.forEach((button) => watcher.observe(button));
-  darkness.addEventListener("change", () => painted.forEach(paint));
-
   walkWithArrows(buttons, columns.length, 0);
   mark(null, null);
   const names = ["", "mean", ...columns.slice(1).map((head) => head + 1)].map((name) => html("span", { class: "quiet" }, String(name)));
@@ -285,6 +289,7 @@ function headGrid(kind, choose) {
   const label = `${kind.kind}: layers and heads`;
   const element = html("div", { class: "heads", role: "radiogroup", "aria-label": label }, ...names, ...rows);
   element.style.setProperty("--columns", columns.length);
+  whileOnPage(element, darkness, "change", () => painted.forEach(paint));
   return { element, mark };
 }
 

@@ -14,6 +14,9 @@ CHROMIUM = command -v chromium >/dev/null || apt-get install --yes --quiet chrom
 # Tests start a hundred processes: they keep compiled code, whatever the machine's default is.
 test test-slow test-browser mutants: export PYTHONDONTWRITEBYTECODE =
 
+# Each benchmark times steps itself, whatever earlier runs have kept.
+bench bench-% experiments ladder ladder-demo: export REGARDANT_CACHE =
+
 setup: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt

@@ -28,6 +28,7 @@ from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.evaluate.evaluation import TestSet, test_sets
 from tests.runs import MadeOnce, runs_of
 
+os.environ["REGARDANT_CACHE"] = ""  # each test times its own steps, and the user's cache is left alone
 torch.set_num_threads(1)  # sums have one order, and parallel test processes do not compete for cores
 
 TINY: dict[str, Any] = {

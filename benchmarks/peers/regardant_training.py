@@ -17,7 +17,7 @@ from regardant import __version__
 from regardant.data.batching import PairBatch
 from regardant.models import EncoderDecoderConfig, Loss, Model, SequenceToSequenceModel, next_token, tokens
 from regardant.models.recurrent import RecurrentConfig
-from regardant.planning.probes import Decisions, decide, dry_run
+from regardant.planning.probes import Decisions, Steps, decide, dry_run
 from regardant.training.config import NextTokenTraining
 from regardant.training.devices import keep_freed_memory, the_device
 from regardant.training.engine import Trainer
@@ -70,7 +70,8 @@ def trainer_for(
     )
     job = BatchesInTurn(model, batches, passes)
     device = the_device()
-    decisions = decide(model, partial(dry_run, job, len(batches) // 2, device), config, len(batches), device)
+    steps = Steps(model, partial(dry_run, job, len(batches) // 2, device), device)
+    decisions = decide(steps, config, len(batches))
     decisions.apply(model)
     fabric = make_fabric(decisions.precision)
     return Trainer(job, config, run, fabric=fabric, dropout_key=model.dropout_key, seed=1), decisions

@@ -14,12 +14,13 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
-from regardant.planning.busy import Waiting
+from regardant.planning.busy import BUSY, Waiting
 from regardant.planning.compilation import compiling_pays
 from regardant.planning.flops import flop_counter
 from regardant.planning.probes import (
     HINDRANCE,
     Decisions,
+    Steps,
     decide,
     dry_run,
     finished_at,
@@ -28,6 +29,7 @@ from regardant.planning.probes import (
     time_to_measure,
     use_kernel,
 )
+from regardant.planning.step_times import StepTimes
 from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.averaging import Average
 from regardant.training.config import COPIES, TRAINING_SHARE, Strategy, TrainingConfig
@@ -138,7 +140,11 @@ def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until:
         require_divisible(job, accumulate=training.accumulate, processes=processes)
         training = training.replaced(processes=processes)
     train_step = partial(dry_run, job, job.batches.median_batch(), device)
-    decisions = decide(job.model, train_step, training, job.updates_per_epoch, device, until, log)
+    waited, earlier = Waiting(), StepTimes.of(job)
+    steps = Steps(job.model, train_step, device, until, log, earlier.seconds)
+    decisions = decide(steps, training, job.updates_per_epoch)
+    if waited.share() < BUSY:
+        earlier.keep(decisions.seconds, log)
     if training.compile:
         decisions = replace(decisions, compiled=compiling_pays(job.model, train_step, decisions, device, log))
     return decisions

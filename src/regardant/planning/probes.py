@@ -5,7 +5,7 @@ See docs/decisions/0004. A run folder keeps the decisions, and resuming reuses t
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self, get_args
@@ -117,25 +117,63 @@ class StepCandidate(NamedTuple):
         return f"{self.precision}/{self.kernel}{several}"
 
 
-def decide(
-    model: nn.Module,
-    train_step: Callable[[int], object],
-    config: TrainingConfig,
-    updates_per_epoch: int,
-    device: torch.device,
-    until: float = math.inf,
-    log: Callable[[str], None] = lambda line: None,
-) -> Decisions:
+@dataclass(frozen=True)
+class Steps:
+    """Timed training steps of candidates."""
+
+    model: nn.Module
+    train_step: Callable[[int], object]
+    """Runs forward and backward on the part of a batch of one of so many processes, and leaves no gradients behind."""
+    device: torch.device
+    until: float = math.inf
+    """Reading of the clock after which no round begins."""
+    log: Callable[[str], None] = lambda line: None
+    known: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by name of a candidate, measured before."""
+
+    def fastest(self, ways: Sequence[StepCandidate]) -> dict[StepCandidate, float]:
+        """Return the seconds of the fastest step of each candidate: other load of the machine can only add to it.
+
+        Candidates take turns, so that a period of other load falls on all of them. The first round warms up, and counts
+        only if there is no time for another. Nothing is timed if the times of all are known.
+        """
+        if all(way.name in self.known for way in ways):
+            return {way: self.known[way.name] for way in ways}
+        seconds, start = {}, time.perf_counter()
+        for number, way in enumerate(ways, 1):
+            if time.perf_counter() > start + SAID_SECONDS:
+                self.log(f"measuring ways of computing a step: {number} of {len(ways)}")
+            seconds[way] = self._seconds_of(way)
+        left = min(ROUNDS * sum(seconds.values()), self.until - time.perf_counter())
+        if left > SAID_SECONDS:
+            self.log(f"measuring {len(ways)} ways of computing a step: about {left:.0f} s")
+        for number in range(ROUNDS):
+            if time.perf_counter() >= self.until:
+                break
+            took = {way: self._seconds_of(way) for way in ways}
+            seconds = {way: min(took[way], seconds[way]) if number else took[way] for way in ways}
+        return seconds
+
+    def _seconds_of(self, way: StepCandidate) -> float:
+        """Return the seconds of a step, rounded as run.yaml has them, so that kept times lead to the same choice."""
+        use_kernel(self.model, way.kernel)
+        with autocast(way.precision, self.device), threads_of_one(way.processes):
+            start = time.perf_counter()
+            self.train_step(way.processes)
+            seconds = time.perf_counter() - start
+        return float(f"{seconds if way.processes == 1 else HINDRANCE * seconds:.4g}")
+
+
+def decide(steps: Steps, config: TrainingConfig, updates_per_epoch: int) -> Decisions:
     """Time a training step in every allowed precision with every kernel and, if training is long enough, with its batch
     divided among processes. The fastest candidate wins, in a near tie the simplest.
 
-    `train_step(processes)` runs forward and backward on one process's part of a batch and leaves no gradients behind.
-    Other processes are not started for this; their cost to each other is estimated by HINDRANCE. No round of steps
-    begins after the clock reads `until`.
+    Other processes are not started for this; their cost to each other is estimated by HINDRANCE.
 
     Raises ConfigError if several processes are asked for on an accelerator.
     """
-    precisions, threads = _precisions(config, device), torch.get_num_threads()
+    device, threads = steps.device, torch.get_num_threads()
+    precisions = _precisions(config, device)
     kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
     if device.type == "cuda":  # not timed: such a machine is built for bfloat16 and fused attention
         if config.processes not in ("auto", 1):
@@ -148,16 +186,14 @@ def decide(
     ways = [StepCandidate(precision, kernel, processes) for precision in precisions for kernel in kernels]
     if len(ways) == 1 and not more:
         return Decisions(*ways[0][:2], threads, processes=processes)
-    steps = Steps(model, train_step, device, until, log)
     seconds = steps.fastest(ways)
     if more and _is_long(config, updates_per_epoch, min(seconds.values())):
         best = [min((way for way in ways if way.precision == one), key=seconds.__getitem__) for one in precisions]
         divided = [way._replace(processes=count) for count in more for way in best]
-        took = steps.fastest(divided)
-        seconds |= {way: HINDRANCE * value for way, value in took.items()}
+        seconds |= steps.fastest(divided)
     fastest = min(seconds.values())
     chosen = next(way for way, value in seconds.items() if value <= NEAR_TIE * fastest)
-    measured = {way.name: round(value, 4) for way, value in seconds.items()}
+    measured = {way.name: value for way, value in seconds.items()}
     return Decisions(chosen.precision, chosen.kernel, threads, measured, chosen.processes)
 
 
@@ -217,46 +253,6 @@ def _is_long(config: TrainingConfig, updates_per_epoch: int, seconds: float) -> 
         return True
     per_update = config.accumulate * seconds
     return per_update * config.updates(updates_per_epoch, per_update) > LONG
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Timed training steps of candidates."""
-
-    model: nn.Module
-    train_step: Callable[[int], object]
-    device: torch.device
-    until: float
-    """Reading of the clock after which no round begins."""
-    log: Callable[[str], None]
-
-    def fastest(self, ways: Sequence[StepCandidate]) -> dict[StepCandidate, float]:
-        """Return the seconds of the fastest step of each candidate: other load of the machine can only add to it.
-
-        Candidates take turns, so that a period of other load falls on all of them. The first round warms up, and counts
-        only if there is no time for another.
-        """
-        seconds, start = {}, time.perf_counter()
-        for number, way in enumerate(ways, 1):
-            if time.perf_counter() > start + SAID_SECONDS:
-                self.log(f"measuring ways of computing a step: {number} of {len(ways)}")
-            seconds[way] = self._seconds_of(way)
-        left = min(ROUNDS * sum(seconds.values()), self.until - time.perf_counter())
-        if left > SAID_SECONDS:
-            self.log(f"measuring {len(ways)} ways of computing a step: about {left:.0f} s")
-        for number in range(ROUNDS):
-            if time.perf_counter() >= self.until:
-                break
-            took = {way: self._seconds_of(way) for way in ways}
-            seconds = {way: min(took[way], seconds[way]) if number else took[way] for way in ways}
-        return seconds
-
-    def _seconds_of(self, way: StepCandidate) -> float:
-        use_kernel(self.model, way.kernel)
-        with autocast(way.precision, self.device), threads_of_one(way.processes):
-            start = time.perf_counter()
-            self.train_step(way.processes)
-            return time.perf_counter() - start
 
 
 def time_to_measure(config: TrainingConfig) -> float:

@@ -7,7 +7,7 @@ from regardant.attention import KERNELS, ScaledDotProduct
 from regardant.errors import ConfigError
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.planning import probes
-from regardant.planning.probes import HINDRANCE, SIMPLEST_KERNEL_FIRST, Decisions, decide, use_kernel
+from regardant.planning.probes import HINDRANCE, SIMPLEST_KERNEL_FIRST, Decisions, Steps, decide, use_kernel
 from regardant.training.config import TrainingConfig
 from tests.models import over_pairs
 
@@ -70,7 +70,7 @@ def decided_where(model, seconds, *, threads=2, device=CPU, **asked):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        decided = decide(model, train_step, asking(**{"processes": 1, **asked}), 100, device)
+        decided = decide(Steps(model, train_step, device), asking(**{"processes": 1, **asked}), 100)
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -111,13 +111,14 @@ def test_measuring_ends_when_its_time_is_over_and_is_announced_if_it_is_long(mod
         made.append(running(model))
         CLOCK.sleep(7.0 if made[-1] == "bfloat16/sdpa" else 8.0)
 
-    decided = decide(model, train_step, asking(processes=1), 100, CPU, CLOCK.now + 40, said.append)
+    decided = decide(Steps(model, train_step, CPU, CLOCK.now + 40, said.append), asking(processes=1), 100)
     assert len(made) == 2 * len(ALL) and made[: len(ALL)] == made[len(ALL) :]  # warming up, and the round begun in time
     assert (decided.precision, decided.kernel) == ("bfloat16", "sdpa")
     counted = [f"measuring ways of computing a step: {number} of 4" for number in (2, 3, 4)]
     assert said == [*counted, "measuring 4 ways of computing a step: about 9 s"]
     made.clear()
-    assert decide(model, train_step, asking(processes=1), 100, CPU, CLOCK.now, said.append).kernel == "sdpa"
+    steps = Steps(model, train_step, CPU, CLOCK.now, said.append)
+    assert decide(steps, asking(processes=1), 100).kernel == "sdpa"
     assert len(made) == len(ALL) and said[4:] == counted
 
 
@@ -220,6 +221,24 @@ def test_processes_that_were_asked_for_are_taken_and_precisions_timed_as_they_wi
     decided = decided_where(model, only("bfloat16/sdpa"), processes=2)
     assert (decided.precision, decided.processes) == ("bfloat16", 2)
     assert all(name.endswith(" in 2 processes") for name in decided.seconds)
+
+
+def test_what_was_measured_before_is_not_timed_and_decides_the_same(model):
+    first = decided_where(model, part_takes(0.0123456), **ONE)
+    steps = Steps(model, lambda processes: pytest.fail("timed"), CPU, known=first.seconds)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert decide(steps, asking(**ONE), 100) == first
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_candidate_without_a_known_time_has_all_of_its_round_timed(model):
+    timed = []
+    steps = Steps(model, lambda processes: timed.append(running(model)), CPU, known={"float32/matmul": 1e-9})
+    decide(steps, asking(processes=1, precision="float32"), 100)
+    assert set(timed) == {"float32/matmul", "float32/sdpa"}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -3,13 +3,14 @@
     make bench-decoding                          under half an hour on two cores; reads Multi30k under REGARDANT_DATA
     make bench-decoding BENCH="--passes 1"       a quick try, written to runs/scratch
 
-Every row names its precision, and ratios are between rows of equal precision. The model is trained here for some
+Every row names its precision, and ratios are between rows of equal precision; "best of each" is between the fastest row
+of Regardant's own search and that of the other engine, whatever their precision. The model is trained here for some
 minutes in Marian's layout (post-norm, sines before cosines) and kept in runs/bench-decoding; peers read its weights
 under their own names. JoeyNMT is left out: it has no such layout. All engines get the same sentences, sorted by
 length, and write at most 60 tokens. Passes are taken in turn, and all engines have the same allocator settings.
-Regardant and CTranslate2, used directly and as an exported engine of the run, decode several batches at once;
-CTranslate2 gets the threads that are fastest in a short probe of the case. Written to
-benchmarks/results/decoding_speed.json.
+Regardant and CTranslate2, used directly and as an exported engine of the run, decode several batches at once. Peers get
+the setting that is fastest in a short probe of the case: CTranslate2 its threads, transformers its kind of cache.
+Written to benchmarks/results/decoding_speed.json.
 """
 
 import json
@@ -32,8 +33,8 @@ from .bars import bar, rounded, shown
 from .records import REGARDANT as COMMAND
 from .records import ROOT
 from .shared_batches import SHAPE
-from .side_by_side import SideBySide, ending
-from .workers import Peer, Row, interleave, one_torch, progress, versions_of
+from .side_by_side import SideBySide, best_of_each, ending
+from .workers import Peer, Row, fastest, interleave, one_torch, progress, versions_of
 
 RUN = ROOT / "runs" / "bench-decoding"
 LOGS = ROOT / "runs" / "bench-decoding-logs"
@@ -64,6 +65,8 @@ COMPUTE_TYPES = ("float32", "int8")
 """Precisions of CTranslate2."""
 THREADS = ((1, 1), (1, 2), (2, 1))
 """CTranslate2's settings: batches at once, and threads of each."""
+CACHES = ("dynamic", "static")
+"""transformers' settings: a cache that grows by a token a step, and one of the size of the longest target."""
 PROBED, LEAST_PROBED = 8, 4
 """One batch in PROBED is timed to choose the setting of a case, but no fewer than LEAST_PROBED: a single batch does not
 show whether several at once are faster."""
@@ -120,66 +123,77 @@ def request(case: Case, planned: list[list[int]], *, at_once: bool = False) -> d
 
 
 def label(*parts: str) -> str:
-    """Return the name of a row: engine, precision and, for CTranslate2, threads."""
+    """Return the name of a row: engine, precision and, if several were probed, setting."""
     return ", ".join(parts)
 
 
-def fastest(settings: dict[str, Peer], case: Case, planned: list[list[int]]) -> tuple[str, dict[str, float]]:
-    """Return the fastest of CTranslate2's settings for a case, and the sentences a second of each."""
-    few = request(case, planned[:: max(1, min(PROBED, len(planned) // LEAST_PROBED))], at_once=True)
-    speeds = {}
-    for name, peer in settings.items():
-        peer.ask(**few | {"batches": few["batches"][:1]})
-        answer = Row(name, peer, few).read()
-        speeds[name] = answer["sentences"] / answer["seconds"]
-    return max(speeds, key=speeds.__getitem__), speeds
+def few(planned: list[list[int]]) -> list[list[int]]:
+    """Return the batches that choose a setting."""
+    return planned[:: max(1, min(PROBED, len(planned) // LEAST_PROBED))]
 
 
 def measure(
-    case: Case, peers: dict[str, Peer], lengths: list[int], passes: int, warm_up: int | None = 1
+    case: Case,
+    peers: dict[str, Peer],
+    lengths: list[int],
+    passes: int,
+    warm_up: int | None = 1,
+    caches: Sequence[str] = CACHES,
 ) -> dict[str, Any]:
     """Time all engines in turn on one case, after `warm_up` of its batches (None: all). The first row returned is
     Regardant in float32."""
     planned = batches(lengths, case)
+    batch_by_batch, at_once = request(case, planned), request(case, planned, at_once=True)
     rows, probed = [], {}
+
+    def add_fastest(settings: list[Row], *, of_several: bool) -> None:
+        probe = request(case, few(planned), at_once=of_several)
+        best, speeds = fastest(settings, {"batches": probe["batches"][:1]}, probe)
+        rows.append(best)
+        probed.update({name: rounded(value) for name, value in speeds.items()})
+
     for precision in PRECISIONS:
-        names = {engine: label(engine, precision) for engine in (REGARDANT, TRANSFORMERS, AUTOCAST)}
-        rows += [
-            Row(name, peers[name], request(case, planned, at_once=engine == REGARDANT))
-            for engine, name in names.items()
-            if name in peers
-        ]
+        ours = label(REGARDANT, precision)
+        if ours in peers:
+            rows.append(Row(ours, peers[ours], at_once))
+        for name in (label(engine, precision) for engine in (TRANSFORMERS, AUTOCAST)):
+            if name in peers:
+                kinds = [
+                    Row(label(name, f"{one} cache"), peers[name], {**batch_by_batch, "cache": one}) for one in caches
+                ]
+                add_fastest(kinds, of_several=False)
     for compute_type in COMPUTE_TYPES:
-        exported = label(EXPORTED, compute_type)
-        if exported not in peers:
-            continue
-        rows.append(Row(exported, peers[exported], request(case, planned, at_once=True)))
-        prefix = label(CTRANSLATE2, compute_type)
-        best, speeds = fastest({name: peer for name, peer in peers.items() if name.startswith(prefix)}, case, planned)
-        probed |= {name: rounded(value) for name, value in speeds.items()}
-        rows.append(Row(best, peers[best], request(case, planned, at_once=True)))
+        exported, prefix = label(EXPORTED, compute_type), label(CTRANSLATE2, compute_type)
+        if exported in peers:
+            rows.append(Row(exported, peers[exported], at_once))
+            threads = [Row(name, peer, at_once) for name, peer in peers.items() if name.startswith(prefix)]
+            add_fastest(threads, of_several=True)
     for row in rows:
         row.peer.ask(**row.request | {"batches": row.request["batches"][:warm_up]})
     progress(case.name)
     interleave(rows, passes)
-    return {"case": case.name, "rows": rows, "ctranslate2_probe_sentences_per_second": probed}
+    return {"case": case.name, "rows": rows, "probe_tokens_per_second": probed}
 
 
 def as_dicts(rows: list[Row]) -> list[dict[str, Any]]:
     """Return the rows of a case as result files hold them."""
-    own = {precision: row for row in rows for engine, precision in [row.name.split(", ")[:2]] if engine == REGARDANT}
-    found = []
+    speeds: dict[str, dict[str, float]] = {}
     for row in rows:
-        engine, precision, *threads = row.name.split(", ")
-        equal = own.get(precision)
+        engine, precision = row.name.split(", ")[:2]
+        speeds.setdefault(engine, {})[precision] = speed(row)
+    best, found = best_of_each(speeds, REGARDANT), []
+    for row in rows:
+        engine, precision, *setting = row.name.split(", ")
+        equal = speeds[REGARDANT].get(precision)
         found.append(
             {
                 "engine": engine,
                 "precision": precision,
-                **({"threads": threads[0]} if threads else {}),
+                **({"setting": setting[0]} if setting else {}),
                 "sentences_per_second": rounded(speed(row)),
                 "tokens_per_second": rounded(row.tokens_per_second),
-                "regardant_is_times_as_fast": rounded(speed(equal) / speed(row)) if equal else None,
+                "regardant_is_times_as_fast": rounded(equal / speed(row)) if equal else None,
+                "best_of_each": rounded(best[engine]),
                 "output_tokens": row.readings[-1]["tokens"],
                 "same_as_regardant_float32": rounded(identical_share(row, rows[0])),
                 "readings": [rounded(one["sentences"] / one["seconds"]) for one in row.readings],
@@ -296,12 +310,13 @@ def table(result: dict[str, Any]) -> Iterator[str]:
 def rows(result: dict[str, Any]) -> Iterator[str]:
     """Format the rows of each case, and the engines that are left out."""
     for measured in result["cases"]:
-        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>10}{'regardant':>11}{'same as':>12}"
-        yield f"{'':40}{'':12}{'':10}{'/ it':>11}{'float32':>12}"
+        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>10}{'regardant':>11}{'best of':>9}{'same as':>12}"
+        yield f"{'':40}{'':12}{'':10}{'/ it':>11}{'each':>9}{'float32':>12}"
         for row in measured["rows"]:
-            name = label(*(row[part] for part in ("engine", "precision", "threads") if part in row))
+            name = label(*(row[part] for part in ("engine", "precision", "setting") if part in row))
             numbers = f"{shown(row['sentences_per_second']):>12}{row['tokens_per_second']:>10,.0f}"
-            numbers += f"{shown(row['regardant_is_times_as_fast']):>11}{row['same_as_regardant_float32']:>12.1%}"
+            numbers += f"{shown(row['regardant_is_times_as_fast']):>11}{shown(row['best_of_each']):>9}"
+            numbers += f"{row['same_as_regardant_float32']:>12.1%}"
             yield f"{name:40}{numbers}"
         yield ""
     yield from (f"left out: {name} ({reason})" for name, reason in result["left_out"].items())

@@ -6,7 +6,8 @@ Language models are also compared with litgpt, and with nanoGPT if a checkout of
 
 All libraries train models of the same sizes on the same random batches, without dropout, each in a process that keeps
 its model and has the same allocator settings; passes over them are taken in turn. Ratios are between rows of equal
-precision. Written to benchmarks/results/models_speed.json.
+precision; "best of each" is between the fastest precisions of Regardant and of the fastest other library. Written to
+benchmarks/results/models_speed.json.
 """
 
 import json
@@ -18,7 +19,7 @@ from typing import Any
 
 from .bars import bar, rounded, shown
 from .records import ROOT
-from .side_by_side import SideBySide, ending
+from .side_by_side import SideBySide, best_of_each, ending
 from .workers import Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-models"
@@ -102,6 +103,16 @@ def fastest_other(speeds: dict[str, float]) -> tuple[str, float]:
     return max(((library, speed) for library, speed in speeds.items() if library != OURS), key=lambda one: one[1])
 
 
+def best_over_others(found: dict[str, dict[str, float]]) -> float:
+    """Return the speed of Regardant in its fastest precision over that of the fastest other library in its own, given
+    speeds by precision and library."""
+    by_library: dict[str, dict[str, float]] = {}
+    for precision, speeds in found.items():
+        for library, speed in speeds.items():
+            by_library.setdefault(library, {})[precision] = speed
+    return min(ratio for library, ratio in best_of_each(by_library, OURS).items() if library != OURS)
+
+
 def cells(speeds: dict[str, float]) -> list[str]:
     """Format the speeds of all libraries, a dash for one without such a model."""
     return [f"{speeds[library]:,.0f}" if library in speeds else "–" for library in LIBRARIES]
@@ -109,11 +120,12 @@ def cells(speeds: dict[str, float]) -> list[str]:
 
 def table(result: dict[str, Any]) -> Iterator[str]:
     """Format a result for the terminal."""
-    yield f"{'targets a second':36}{''.join(f'{library:>14}' for library in LIBRARIES)}{'ratio':>8}"
+    yield f"{'targets a second':36}{''.join(f'{library:>14}' for library in LIBRARIES)}{'ratio':>8}{'best of each':>14}"
     for name, found in result["models"].items():
+        best = shown(best_over_others(found["targets_per_second"]))
         for precision, speeds in found["targets_per_second"].items():
             ratio = shown(speeds[OURS] / fastest_other(speeds)[1])
-            yield f"{f'{name}, {precision}':36}{''.join(f'{cell:>14}' for cell in cells(speeds))}{ratio:>8}"
+            yield f"{f'{name}, {precision}':36}{''.join(f'{cell:>14}' for cell in cells(speeds))}{ratio:>8}{best:>14}"
     yield from ending(result)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import multi30k, training
-from .bars import rounded, shown
 from .shared_batches import SHAPE
 from .side_by_side import SideBySide, ending
 from .training import OURS
@@ -35,10 +34,9 @@ CONTENDERS = [one for one in training.CONTENDERS if one.name in (OURS, JOEYNMT)]
 
 def table(result: dict[str, Any]) -> Iterator[str]:
     """Format a result for the terminal."""
-    yield f"{'training':54}{'tokens/s':>10}{'regardant / it':>16}"
+    yield f"{'training':54}{training.HEADINGS}"
     for row in result["rows"]:
-        numbers = f"{row['tokens_per_second']:>10,.0f}{shown(row['regardant_is_times_as_fast']):>16}"
-        yield f"{row['name'] + ', ' + row['precision']:54}{numbers}"
+        yield f"{row['name'] + ', ' + row['precision']:54}{training.ratios(row)}"
     yield ""
     yield from ending(result)
 
@@ -50,9 +48,7 @@ def main() -> None:
     del data["megaflops_a_target_token"]  # of the Transformer
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"shape": LSTM}), encoding="utf-8")
     measured = training.measure(KEEP_FREED_MEMORY, path, measurement.passes, CONTENDERS)
-    ours = training.speeds_of(measured)[OURS]
-    for row in measured["rows"]:
-        row["regardant_is_times_as_fast"] = rounded(ours[row["precision"]] / row["tokens_per_second"])
+    training.compare(measured)
     measurement.finish({"shape": LSTM, "data": data, **measured, "bars": []}, table)
 
 

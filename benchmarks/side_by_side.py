@@ -1,11 +1,14 @@
 """Benchmarks that time engines in turn: their options, the last lines of their tables, and their results."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .bars import conclude, lines
 from .records import Measurement, arguments, machine
+
+Speeds = Mapping[str, Mapping[str, float]]
+"""Speed of each program in each of its precisions."""
 
 
 class SideBySide(Measurement):
@@ -32,6 +35,12 @@ class SideBySide(Measurement):
         print(f"{result['wall_seconds'] / 60:.1f} minutes")
         self.keep(f"{self.name}_speed", result)
         conclude(result["bars"])
+
+
+def best_of_each(speeds: Speeds, ours: str) -> dict[str, float]:
+    """Return the speed of ours in its fastest precision over that of each program in its fastest."""
+    best = {name: max(of_one.values()) for name, of_one in speeds.items()}
+    return {name: best[ours] / speed for name, speed in best.items()}
 
 
 def ending(result: dict[str, Any]) -> Iterator[str]:

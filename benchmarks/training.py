@@ -3,7 +3,8 @@
     make bench-training                          under half an hour on two cores; reads Multi30k under REGARDANT_DATA
     make bench-training BENCH="--passes 1"       a quick try, written to runs/scratch
 
-Every row names its precision, and ratios are between rows of equal precision. Every peer is a process that keeps its
+Every row names its precision, and ratios are between rows of equal precision; "best of each" is between Regardant's
+fastest row and that of the other program, whatever their precision. Every peer is a process that keeps its
 model; passes over the same six batches are taken in turn, once with the allocator's default settings and once with one
 setting of it for all. JoeyNMT's own trainer takes batches of its own. Written to
 benchmarks/results/training_speed.json.
@@ -19,7 +20,7 @@ from . import multi30k
 from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
-from .side_by_side import SideBySide, ending
+from .side_by_side import SideBySide, Speeds, best_of_each, ending
 from .workers import KEEP_FREED_MEMORY, Peer, Row, interleave, one_torch, progress, versions_of
 
 FOLDER = ROOT / "runs" / "bench-training"
@@ -58,9 +59,6 @@ ALLOCATORS: dict[str, Mapping[str, str]] = {
     "same allocator settings": KEEP_FREED_MEMORY,
 }
 """Environment variables of every program, by setting of the allocator."""
-
-Speeds = dict[str, dict[str, float]]
-"""Target tokens a second by contender and precision."""
 
 
 def measure(
@@ -109,19 +107,27 @@ def as_dict(row: Row) -> dict[str, Any]:
     }
 
 
+def compare(measured: dict[str, Any]) -> None:
+    """Add to each row the ratio of Regardant's speed in the same precision, and that of the best of each."""
+    speeds = speeds_of(measured)
+    best = best_of_each(speeds, OURS)
+    for row in measured["rows"]:
+        row["regardant_is_times_as_fast"] = rounded(speeds[OURS][row["precision"]] / row["tokens_per_second"])
+        row["best_of_each"] = rounded(best[row["name"]])
+
+
 def complete(measured: dict[str, Any], megaflops_a_token: float) -> None:
-    """Add to each row the ratio of Regardant's speed in the same precision, and the arithmetic done a second."""
-    ours = speeds_of(measured)[OURS]
+    """Add to each row the ratios of Regardant's speed, and the arithmetic done a second."""
+    compare(measured)
     for row in measured["rows"]:
         gflops = row["tokens_per_second"] * megaflops_a_token / 1000
-        row["regardant_is_times_as_fast"] = rounded(ours[row["precision"]] / row["tokens_per_second"])
         row["gflops"] = rounded(gflops)
         row["share_of_peak"] = rounded(gflops / measured["peak_gflops"][row["precision"]])
 
 
 def speeds_of(measured: dict[str, Any]) -> Speeds:
-    """Return the speeds of a result."""
-    found: Speeds = {}
+    """Return the target tokens a second of a result by contender and precision."""
+    found: dict[str, dict[str, float]] = {}
     for row in measured["rows"]:
         found.setdefault(row["name"], {})[row["precision"]] = row["tokens_per_second"]
     return found
@@ -157,13 +163,21 @@ def table(result: dict[str, Any]) -> Iterator[str]:
     yield from ending(result)
 
 
+HEADINGS = f"{'tokens/s':>10}{'regardant / it':>16}{'best of each':>14}"
+
+
+def ratios(row: dict[str, Any]) -> str:
+    """Format the columns of HEADINGS."""
+    numbers = (shown(row[name]) for name in ("regardant_is_times_as_fast", "best_of_each"))
+    return "{:>10,.0f}{:>16}{:>14}".format(row["tokens_per_second"], *numbers)
+
+
 def rows(measured: dict[str, Any], title: str = "training") -> Iterator[str]:
     """Format the rows of contenders under a title, and the peak."""
-    yield f"{title:54}{'tokens/s':>10}{'regardant / it':>16}{'GFLOP/s':>9}{'of peak':>9}{'kernel':>8}"
+    yield f"{title:54}{HEADINGS}{'GFLOP/s':>9}{'of peak':>9}{'kernel':>8}"
     for row in measured["rows"]:
-        numbers = f"{row['tokens_per_second']:>10,.0f}{shown(row['regardant_is_times_as_fast']):>16}"
-        numbers += f"{shown(row['gflops']):>9}{row['share_of_peak']:>9.0%}{row['kernel_share']:>8.0%}"
-        yield f"{row['name'] + ', ' + row['precision']:54}{numbers}"
+        numbers = f"{shown(row['gflops']):>9}{row['share_of_peak']:>9.0%}{row['kernel_share']:>8.0%}"
+        yield f"{row['name'] + ', ' + row['precision']:54}{ratios(row)}{numbers}"
     peaks = ", ".join(f"{precision} {shown(value)}" for precision, value in measured["peak_gflops"].items())
     yield f"matmul peak in the same run, GFLOP/s: {peaks}"
     yield ""

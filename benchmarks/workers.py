@@ -126,6 +126,17 @@ class Row:
         return median(reading["tokens"] / reading["seconds"] for reading in self.readings)
 
 
+def fastest(settings: Sequence[Row], warm_up: dict[str, Any], probe: dict[str, Any]) -> tuple[Row, dict[str, float]]:
+    """Return the fastest of a peer's settings by one reading of each, and tokens a second by their names. `warm_up` and
+    `probe` change the requests of the settings."""
+    speeds = {}
+    for row in settings:
+        row.peer.ask(**row.request | warm_up)
+        answer = Row(row.name, row.peer, row.request | probe).read()
+        speeds[row.name] = answer["tokens"] / answer["seconds"]
+    return max(settings, key=lambda row: speeds[row.name]), speeds
+
+
 def interleave(rows: Iterable[Row], passes: int) -> None:
     """Time pass after pass over all rows, so that other load on the machine affects all rows alike.
 

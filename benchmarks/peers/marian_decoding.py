@@ -49,13 +49,16 @@ def main() -> None:
                 input_ids=source,
                 attention_mask=(source != PAD).long(),
                 num_beams=request["beam_size"],
+                cache_implementation=None if request["cache"] == "dynamic" else request["cache"],
                 do_sample=False,
                 length_penalty=1.0,
                 max_new_tokens=most,
             )
         return [until_end(row[1:]) for row in written.tolist()]
 
-    translate(sentences()[:2], {"beam_size": 2})  # fails here, and not in the middle of a measurement
+    translate(
+        sentences()[:2], {"beam_size": 2, "cache": "dynamic"}
+    )  # fails here, and not in the middle of a measurement
     driver.answer(
         versions={"transformers": version("transformers"), "torch": str(torch.__version__)},
         threads=torch.get_num_threads(),

@@ -30,6 +30,7 @@ def main() -> None:
                 input_ids=texts,
                 attention_mask=torch.ones_like(texts),
                 do_sample=True,
+                cache_implementation=None if request["cache"] == "dynamic" else request["cache"],
                 top_k=0,
                 max_new_tokens=request["tokens"],
                 pad_token_id=PAD,

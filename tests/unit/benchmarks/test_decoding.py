@@ -20,13 +20,13 @@ from benchmarks.decoding import (
     as_dicts,
     bars,
     batches,
-    fastest,
+    few,
     identical_share,
     request,
     start,
     table,
 )
-from benchmarks.workers import Row
+from benchmarks.workers import Row, fastest
 
 LENGTHS = [3, 9, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5] * 10
 
@@ -77,16 +77,17 @@ class Probed:
         (together,) = batches
         self.asked.append(together)
         count = -(-len(together) // batch_size)
-        return {"sentences": len(together), "seconds": -(-count // self.at_once)}
+        return {"tokens": 9 * len(together), "seconds": -(-count // self.at_once)}
 
 
 @pytest.mark.parametrize(("sentences", "probed"), [(120, 4), (143, 5), (32 * 7, 7), (1000, 4), (32 * 80, 10)])
 def test_threads_are_chosen_on_several_batches_where_there_are_several(monkeypatch, sentences, probed):
     monkeypatch.setattr("benchmarks.workers.SETTLE", 0.0)
-    settings = {"1 x 2 threads": Probed(1), "2 x 1 threads": Probed(2)}
-    best, speeds = fastest(settings, BEAM, batches([5] * sentences, BEAM))
-    assert best == "2 x 1 threads" and speeds[best] > speeds["1 x 2 threads"]
-    assert -(-len(settings[best].asked[-1]) // BEAM.batch_size) == probed
+    one, two = (Row(f"{count} at once", Probed(count), {}) for count in (1, 2))
+    asked = request(BEAM, few(batches([5] * sentences, BEAM)), at_once=True)
+    best, speeds = fastest([one, two], {**asked, "batches": [[0]]}, asked)
+    assert best is two and speeds["2 at once"] > speeds["1 at once"]
+    assert -(-len(best.peer.asked[-1]) // BEAM.batch_size) == probed
 
 
 SPEEDS = {
@@ -204,7 +205,8 @@ def test_every_row_names_its_precision_and_is_compared_in_it():
         ("float32", 0.5),
         ("int8", None),
     ]
-    assert [row.get("threads") for row in rows[-2:]] == ["2 x 1 threads", "1 x 2 threads"]
+    assert [row["best_of_each"] for row in rows] == [1.0, 6.0, 1.0, 5.0, 0.5, 0.5]
+    assert [row.get("setting") for row in rows[-2:]] == ["2 x 1 threads", "1 x 2 threads"]
     result = {
         "cases": [{"case": BEAM.name, "rows": rows}],
         "bleu": BLEU,

@@ -22,11 +22,17 @@ def test_lines_are_joined_and_none_is_lost(tmp_path, monkeypatch):
 
 def test_rows_name_their_precision_and_ratio():
     rows = [
-        {"name": name, "precision": "float32", "tokens_per_second": speed, "regardant_is_times_as_fast": times}
+        {
+            "name": name,
+            "precision": "float32",
+            "tokens_per_second": speed,
+            "regardant_is_times_as_fast": times,
+            "best_of_each": times,
+        }
         for name, speed, times in (("regardant", 2500.0, 1.0), (recurrent.JOEYNMT, 1800.0, 1.389))
     ]
     lines = list(recurrent.table({"rows": rows, "bars": [], "versions": {"torch": "2.13.0"}}))
-    assert lines[2].split() == ["JoeyNMT's", "model,", "float32", "1,800", "1.39"]
+    assert lines[2].split() == ["JoeyNMT's", "model,", "float32", "1,800", "1.39", "1.39"]
 
 
 def test_peers_are_those_of_the_same_training():

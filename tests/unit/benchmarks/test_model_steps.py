@@ -73,4 +73,4 @@ def test_bars_are_ratios_to_the_fastest_in_equal_precision():
     assert [(one["value"], one["limit"], one["pass"]) for one in found] == [(1.5, 1.3, True), (1.25, 1.3, False)]
     assert found[0]["bar"] == "GPT-2, context 256, float32: times transformers"
     lines = list(table({"models": models, "bars": found, "versions": {}}))
-    assert lines[1].split() == ["GPT-2,", "context", "256,", "float32", "150", "100", "90", "–", "1.5"]
+    assert lines[1].split() == ["GPT-2,", "context", "256,", "float32", "150", "100", "90", "–", "1.5", "1.25"]

@@ -32,4 +32,4 @@ def test_a_bar_is_missed_by_its_own_precision_alone(precision):
 def test_the_table_shows_both_speeds_and_their_ratio():
     cases = {"one text": SPEEDS}
     lines = list(table({"tokens_per_second": cases, "bars": list(bars(cases)), "versions": {}}))
-    assert lines[1].split() == ["one", "text,", "float32", "200", "100", "2"]
+    assert lines[1].split() == ["one", "text,", "float32", "200", "100", "2", "3"]

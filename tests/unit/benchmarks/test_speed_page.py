@@ -3,13 +3,17 @@
 import json
 import re
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from benchmarks import shakespeare
 from benchmarks.bars import MISSED, markdown, missed, verdict
-from benchmarks.model_steps import cells
+from benchmarks.decoding import CTRANSLATE2, EXPORTED, REGARDANT, TRANSFORMERS
+from benchmarks.model_steps import best_over_others, cells
 from benchmarks.records import RESULTS
+from benchmarks.side_by_side import best_of_each
+from benchmarks.training import OURS, speeds_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "speed.md").read_text(encoding="utf-8")
 TEXT = " ".join(PAGE.split())
@@ -17,6 +21,10 @@ TEXT = " ".join(PAGE.split())
 
 def kept(name):
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def section(title):
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
 def bars_of(name):
@@ -27,7 +35,7 @@ def bars_of(name):
     "name",
     [
         *("training_speed", "nanogpt", "decoding_speed", "engines_speed", "models_speed", "sampling_speed"),
-        *("memory", "startup", "pages"),
+        *("preparing", "memory", "startup", "pages"),
         *("accelerator-training_speed", "accelerator-translation_speed"),
     ],
 )
@@ -42,8 +50,11 @@ def test_bars_of_attention_are_counted():
 
 
 def test_training_speeds_are_those_measured():
-    told = re.findall(r"^\| ([^|]+) \| (float32|bfloat16) \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
-    as_it_comes, alike = (one["rows"] for one in kept("training_speed")["allocators"].values())
+    number = r" ([\d.,]+) \|"
+    told = re.findall(rf"^\| ([^|]+) \| (float32|bfloat16) \|{number * 4}$", section("Training"), re.MULTILINE)
+    measured = kept("training_speed")["allocators"].values()
+    as_it_comes, alike = (one["rows"] for one in measured)
+    best, _ = (best_of_each(speeds_of(one), OURS) for one in measured)
     assert told == [
         (
             one["name"],
@@ -51,6 +62,7 @@ def test_training_speeds_are_those_measured():
             f"{one['tokens_per_second']:,.0f}",
             f"{one['regardant_is_times_as_fast']:.2f}",
             f"{other['regardant_is_times_as_fast']:.2f}",
+            f"{best[one['name']]:.2f}",
         )
         for one, other in zip(as_it_comes, alike, strict=True)
     ]
@@ -83,7 +95,7 @@ def test_starting_takes_what_was_measured():
 
 
 @pytest.mark.parametrize(
-    ("section", "names"),
+    ("title", "names"),
     [
         ("Training", ["training_speed", "training_profile"]),
         ("Tiny Shakespeare", ["nanogpt"]),
@@ -93,14 +105,15 @@ def test_starting_takes_what_was_measured():
         ("Long sequences", ["attention"]),
         ("Recurrent models", ["recurrent_speed"]),
         ("Sentences of a hundred tokens", ["long_speed"]),
+        ("Before the first update", ["preparing"]),
         ("Memory", ["memory"]),
         ("On an accelerator", ["accelerator-training_speed", "accelerator-translation_speed"]),
         ("Starting", ["startup"]),
         ("Pages", ["pages"]),
     ],
 )
-def test_a_section_names_its_processor_unless_it_is_the_page_s(section, names):
-    text = " ".join(PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0].split())
+def test_a_section_names_its_processor_unless_it_is_the_page_s(title, names):
+    text = " ".join(section(title).split())
     for machine in (kept(name)["machine"] for name in names):
         is_usual = machine["cpu"].startswith("AMD EPYC") and machine["cores"] == 2
         cores = {2: "two", 16: "16"}[machine["cores"]]
@@ -109,10 +122,8 @@ def test_a_section_names_its_processor_unless_it_is_the_page_s(section, names):
 
 
 def test_training_speeds_of_an_accelerator_are_those_measured():
-    section = PAGE.partition("## On an accelerator\n")[2].partition("\n## ")[0]
-    told = re.findall(
-        r"^\| `(\w+)` \| ([^|]+) \| ([\d,]+) \| (\d+) % \| ([\d.]+) \| ([\d.]+) \|$", section, re.MULTILINE
-    )
+    text = section("On an accelerator")
+    told = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([\d,]+) \| (\d+) % \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
     training = kept("accelerator-training_speed")["training"]
     assert told == [
         (
@@ -127,7 +138,7 @@ def test_training_speeds_of_an_accelerator_are_those_measured():
         for row in measured["rows"]
     ]
     padding = {f"{1 - measured['data']['real_share_of_target']:.0%}" for measured in training.values()}
-    assert padding == {"12%"} and "12 % of the target blocks are padding" in section
+    assert padding == {"12%"} and "12 % of the target blocks are padding" in text
 
 
 def test_ratios_of_long_sentences_are_those_measured():
@@ -145,8 +156,7 @@ def test_ratios_of_long_sentences_are_those_measured():
 
 def test_translating_speeds_are_those_measured():
     number = r" ([\d.,]+) \|"
-    section = PAGE.partition("## Translating\n")[2].partition("\n## ")[0]
-    told = re.findall(rf"^\| ([^|]+) \| (float32|bfloat16|int8) \|{number * 4}$", section, re.MULTILINE)
+    told = re.findall(rf"^\| ([^|]+) \| (float32|bfloat16|int8) \|{number * 4}$", section("Translating"), re.MULTILINE)
     cases = [case["rows"] for case in kept("decoding_speed")["cases"]]
     assert told == [
         (rows[0]["engine"], rows[0]["precision"], *(f"{row['sentences_per_second']:,.0f}" for row in rows))
@@ -154,17 +164,40 @@ def test_translating_speeds_are_those_measured():
     ]
 
 
+def test_the_best_of_each_engine_is_compared():
+    cases = [case["rows"] for case in kept("decoding_speed")["cases"]]
+
+    def fastest(rows, engine):
+        return max(row["sentences_per_second"] for row in rows if row["engine"].removesuffix(" autocast") == engine)
+
+    for ours in (REGARDANT, EXPORTED):
+        for theirs in (TRANSFORMERS, CTRANSLATE2):
+            ratios = (f"{fastest(rows, ours) / fastest(rows, theirs):.2f}" for rows in cases)
+            assert f"| {ours} / {theirs} | {' | '.join(ratios)} |" in PAGE
+
+
 def test_speeds_of_models_of_one_stack_are_those_measured():
     for model, found in kept("models_speed")["models"].items():
+        best = best_over_others(found["targets_per_second"])
         for precision, speeds in found["targets_per_second"].items():
-            assert f"| {model} | {precision} | {' | '.join(cells(speeds))} |" in PAGE
+            assert f"| {model} | {precision} | {' | '.join(cells(speeds))} | {best:.2f} |" in PAGE
+
+
+def test_preparing_takes_what_was_measured():
+    result = kept("preparing")
+    seconds = {library: median(one[library]["seconds"] for one in result["passes"]) for library in result["passes"][0]}
+    assert f"takes {seconds['regardant']:.0f} seconds, `tokenizers` {seconds['tokenizers']:.0f}" in TEXT
+    peak = max(one["regardant"]["peak_anonymous_bytes"] for one in result["passes"])
+    few = result["quarter"]["peak_anonymous_bytes"]
+    assert f"{peak / 1e6:.0f} MB for a million pairs, {few / 1e6:.0f} MB for a quarter" in TEXT
 
 
 def test_speeds_of_sampling_are_those_measured():
     for case, found in kept("sampling_speed")["tokens_per_second"].items():
+        best = best_over_others(found)
         for precision, speeds in found.items():
             ours, theirs = speeds["regardant"], speeds["transformers"]
-            assert f"| {case} | {precision} | {ours:,.0f} | {theirs:,.0f} |" in PAGE
+            assert f"| {case} | {precision} | {ours:,.0f} | {theirs:,.0f} | {best:.2f} |" in PAGE
 
 
 def test_ratios_of_translating_are_of_float32_against_float32():

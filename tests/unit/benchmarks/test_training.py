@@ -48,6 +48,8 @@ def test_ratios_and_shares_of_the_peak_are_in_the_row_s_own_precision(measured):
     assert rows[MARIAN, "float32"]["regardant_is_times_as_fast"] == 1.25
     assert rows[MARIAN, "bfloat16"]["regardant_is_times_as_fast"] == 1.6
     assert rows[OURS, "bfloat16"]["regardant_is_times_as_fast"] == 1.0
+    assert rows[MARIAN, "float32"]["best_of_each"] == rows[MARIAN, "bfloat16"]["best_of_each"] == 1.6
+    assert rows[JOEYS_TRAINER, "float32"]["best_of_each"] == 6.0
     assert rows[OURS, "bfloat16"]["gflops"] == 240.0
     assert rows[OURS, "bfloat16"]["share_of_peak"] == 0.6
     assert rows[OURS, "float32"]["share_of_peak"] == 0.625

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from regardant import config
 from regardant.data.vocabulary import EOS
 from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
 from regardant.pictures import Curve, line_chart
@@ -32,8 +33,9 @@ from .workers import Peer, progress
 FOLDER = ROOT / "runs" / "bench-quality"
 MINUTES = (5, 10, 20, 40)
 RECIPE = "multi30k-en-de"
-WARM_UP = 12.5
-"""Updates of warm-up for each minute of the budget, as in the recipe."""
+TRAINING = config.recipe(RECIPE)["training"]
+WARM_UP = TRAINING["schedule"]["warmup_steps"] / TRAINING["max_minutes"]
+"""Updates of warm-up for each minute of the budget."""
 DROPOUTS = {5: 0.1, 10: 0.1}
 """Dropout of Regardant in minutes too few for that of the recipe."""
 PEERS = {"dropout": 0.3, "learning_rate": 1e-3, "warmup_steps": 300, "most_tokens": 60}

@@ -192,6 +192,13 @@ def test_preparing_takes_what_was_measured():
     assert f"{peak / 1e6:.0f} MB for a million pairs, {few / 1e6:.0f} MB for a quarter" in TEXT
 
 
+def test_quality_by_time_is_that_measured():
+    names = {"Regardant": "Regardant", "transformers": "transformers' `Trainer`"}
+    for system, one in kept("quality")["systems"].items():
+        scores = (f"{point['bleu']:.2f}" for point in one["points"])
+        assert f"| {names[system]} | {' | '.join(scores)} |" in section("Quality by time")
+
+
 def test_speeds_of_sampling_are_those_measured():
     for case, found in kept("sampling_speed")["tokens_per_second"].items():
         best = best_over_others(found)

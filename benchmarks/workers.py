@@ -20,6 +20,9 @@ ENVIRONMENTS = Path(__file__).parent / ".peers"
 SETTLE = 0.3
 """Seconds before a pass: threads of the previous peer may spin for a while after their work."""
 
+PROBES = 3
+"""Readings of each of a peer's settings, of which the fastest counts."""
+
 KEEP_FREED_MEMORY = {
     "GLIBC_TUNABLES": ":".join(
         [
@@ -127,13 +130,15 @@ class Row:
 
 
 def fastest(settings: Sequence[Row], warm_up: dict[str, Any], probe: dict[str, Any]) -> tuple[Row, dict[str, float]]:
-    """Return the fastest of a peer's settings by one reading of each, and tokens a second by their names. `warm_up` and
-    `probe` change the requests of the settings."""
-    speeds = {}
+    """Return the fastest of a peer's settings, and tokens a second by their names. `warm_up` and `probe` change the
+    requests of the settings. They are read in turn, and the best reading of each counts: other load only adds time."""
     for row in settings:
         row.peer.ask(**row.request | warm_up)
-        answer = Row(row.name, row.peer, row.request | probe).read()
-        speeds[row.name] = answer["tokens"] / answer["seconds"]
+    speeds = {row.name: 0.0 for row in settings}
+    for _ in range(PROBES):
+        for row in settings:
+            answer = Row(row.name, row.peer, row.request | probe).read()
+            speeds[row.name] = max(speeds[row.name], answer["tokens"] / answer["seconds"])
     return max(settings, key=lambda row: speeds[row.name]), speeds
 
 

@@ -110,6 +110,7 @@ bench-processes: setup
 
 bench-profile: setup
 	$(BIN)/python -m benchmarks.profile_training $(BENCH)
+	$(BIN)/python -m benchmarks.profile_decoding $(BENCH)
 
 bench-startup: setup
 	$(BIN)/python -m benchmarks.startup $(BENCH)

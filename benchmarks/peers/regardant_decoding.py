@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from decoding_loop import answer_requests, folder, most_tokens
+from decoding_loop import Translate, answer_requests, folder, most_tokens
 from devices import DEVICE
 from serve import Driver
 from torch import Tensor
@@ -53,15 +53,11 @@ class Uncached:
         return self.model.scores(sources, state.written.flatten(0, 1))[:, -1].view(*tokens.shape, -1)
 
 
-def main() -> None:
-    driver = Driver()
+def translating(precision: str, workers: int) -> Translate:
+    """Return the search of the run with products in a precision, on a CPU with so many workers."""
     translator = regardant.load(folder()).translator
-    model = translator.model
-
-    precision = sys.argv[3]
+    model, most = translator.model, most_tokens()
     layouts = Layouts(None if precision == "float32" else getattr(torch, precision))
-
-    most = most_tokens()
 
     def translate(sources: list[list[int]], request: dict[str, Any]) -> list[list[int]]:
         """Translate one call's sentences, in several batches of `batch_size` at once if there are more."""
@@ -71,7 +67,7 @@ def main() -> None:
         work = BatchSizes(
             batch_tokens=10**9,
             batch_sentences=request["batch_size"],
-            workers=torch.get_num_threads() if DEVICE.type == "cpu" else 1,
+            workers=workers if DEVICE.type == "cpu" else 1,
         )
         searched: Any = Uncached(model) if request.get("uncached") else model
         longest = model.config.max_length - 1
@@ -80,6 +76,12 @@ def main() -> None:
         found = searcher.search(without_eos, [[] for _ in sources], generation, longest)
         return [best.tokens for best, *_ in found]
 
+    return translate
+
+
+def main() -> None:
+    driver = Driver()
+    translate = translating(sys.argv[3], torch.get_num_threads())
     driver.answer(
         versions={"regardant": regardant.__version__, "torch": str(torch.__version__)},
         threads=torch.get_num_threads(),

@@ -1,5 +1,6 @@
 import pytest
-from regardant_profile import LEFT, part_of
+from regardant_decoding_profile import DECODING
+from regardant_profile import TRAINING
 
 
 @pytest.mark.parametrize(
@@ -16,8 +17,24 @@ from regardant_profile import LEFT, part_of
         (["aten::native_layer_norm_backward"], "norms"),
         (["aten::copy_", "aten::_to_copy"], "copies and casts"),
         (["aten::embedding_dense_backward"], "embedding"),
-        (["aten::relu"], LEFT),
+        (["aten::relu"], TRAINING.left),
     ],
 )
 def test_an_operator_belongs_to_what_it_runs_inside_of_or_to_its_own_kind(names, part):
-    assert part_of(names) == part
+    assert TRAINING.part_of(names) == part
+
+
+@pytest.mark.parametrize(
+    ("names", "part"),
+    [
+        (["mkldnn::_linear_pointwise"], "products"),
+        (["aten::bmm", "aten::scaled_dot_product_attention"], "attention"),
+        (["aten::_log_softmax"], "log-softmax"),
+        (["aten::topk"], "choice of continuations"),
+        (["aten::index_select"], "moved keys, beams and sentences"),
+        (["aten::native_layer_norm"], "norms"),
+        (["aten::add"], DECODING.left),
+    ],
+)
+def test_an_operator_of_a_search_belongs_to_its_part(names, part):
+    assert DECODING.part_of(names) == part

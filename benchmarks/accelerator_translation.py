@@ -42,8 +42,8 @@ def translate(passes: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
             for engine, program, library in ENGINES
         }
         one_torch(peers.values())
-        # Kernels are selected at each new shape, so an untimed pass over all batches comes first. For a static cache
-        # they would be compiled, for minutes.
+        # Kernels are selected at each new shape, so an untimed pass over all batches comes first. A static cache is
+        # left out: `generate` compiles the model for it.
         found = [decoding.measure(case, peers, lengths, passes, warm_up=None, caches=["dynamic"]) for case in CASES]
         versions = versions_of(peers.values())
     return [{"case": one["case"], "rows": decoding.as_dicts(one["rows"])} for one in found], versions

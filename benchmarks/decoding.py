@@ -146,8 +146,7 @@ def measure(
     batch_by_batch, at_once = request(case, planned), request(case, planned, at_once=True)
     rows, probed = [], {}
 
-    def add_fastest(settings: list[Row], *, of_several: bool) -> None:
-        probe = request(case, few(planned), at_once=of_several)
+    def add_fastest(settings: list[Row], probe: dict[str, Any]) -> None:
         best, speeds = fastest(settings, {"batches": probe["batches"][:1]}, probe)
         rows.append(best)
         probed.update({name: rounded(value) for name, value in speeds.items()})
@@ -161,13 +160,13 @@ def measure(
                 kinds = [
                     Row(label(name, f"{one} cache"), peers[name], {**batch_by_batch, "cache": one}) for one in caches
                 ]
-                add_fastest(kinds, of_several=False)
+                add_fastest(kinds, request(case, few(planned)))
     for compute_type in COMPUTE_TYPES:
         exported, prefix = label(EXPORTED, compute_type), label(CTRANSLATE2, compute_type)
         if exported in peers:
             rows.append(Row(exported, peers[exported], at_once))
             threads = [Row(name, peer, at_once) for name, peer in peers.items() if name.startswith(prefix)]
-            add_fastest(threads, of_several=True)
+            add_fastest(threads, request(case, few(planned), at_once=True))
     for row in rows:
         row.peer.ask(**row.request | {"batches": row.request["batches"][:warm_up]})
     progress(case.name)

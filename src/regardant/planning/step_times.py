@@ -20,20 +20,18 @@ from pydantic import BaseModel, Field, ValidationError
 from torch import Tensor
 
 from regardant.errors import RunError
+from regardant.layers.products import PROCESSORS
 from regardant.tasks.base import Log, TaskJob
 from regardant.training.checkpoints import write_atomically
 
 VARIABLE = "REGARDANT_CACHE"
 """Environment variable with the folder of the times. Empty: no times are kept or reused. Not set: the user's cache."""
 
-PROCESSORS = Path("/proc/cpuinfo")
-"""File in which Linux describes the processors."""
-
 
 class _Content(BaseModel):
     """A file of times."""
 
-    shapes: dict[str, Any]
+    measured_for: dict[str, Any]
     """The machine, the model and the batch that the times hold for."""
     seconds: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]
 
@@ -44,7 +42,7 @@ class StepTimes:
 
     path: Path | None
     """None: the times are not kept."""
-    shapes: dict[str, Any]
+    measured_for: dict[str, Any]
     seconds: Mapping[str, float]
 
     @classmethod
@@ -53,15 +51,15 @@ class StepTimes:
         folder = os.environ.get(VARIABLE)
         if folder == "":
             return cls(None, {}, {})
-        shapes = _shapes_of(job)
-        name = hashlib.sha256(json.dumps(shapes, sort_keys=True).encode()).hexdigest()[:32]
+        measured_for = _measured_for(job)
+        name = hashlib.sha256(json.dumps(measured_for, sort_keys=True).encode()).hexdigest()[:32]
         path = Path(folder) if folder else user_cache_path("regardant")
         path = path / "steps" / f"{name}.json"
         try:
             found = _Content.model_validate_json(path.read_bytes()).seconds
         except (OSError, ValidationError):
             found = {}
-        return cls(path, shapes, found)
+        return cls(path, measured_for, found)
 
     def keep(self, seconds: Mapping[str, float], log: Log) -> None:
         """Keep the times of a run for later ones, or say that they are those of an earlier one."""
@@ -70,14 +68,14 @@ class StepTimes:
         if seconds.items() <= self.seconds.items():
             log(f"ways of computing a step were timed by an earlier run: delete {self.path} to time them again")
             return
-        content = _Content(shapes=self.shapes, seconds={**self.seconds, **seconds})
+        content = _Content(measured_for=self.measured_for, seconds={**self.seconds, **seconds})
         try:
             write_atomically(self.path, content.model_dump_json())
         except RunError as error:
             log(f"these times are not kept for later runs: {error}")
 
 
-def _shapes_of(job: TaskJob) -> dict[str, Any]:
+def _measured_for(job: TaskJob) -> dict[str, Any]:
     """Return what the time of a step depends on, but for the candidate."""
     batch = job.load(job.batches.median_batch())
     return {

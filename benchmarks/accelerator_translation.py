@@ -27,6 +27,8 @@ from .workers import Peer, one_torch, versions_of
 PASSES = 3
 PRECISION = "bfloat16"
 CASES = (Case("beam 5, batch 32", 5, 32, 4), Case("greedy, batch 32", 1, 32, 4), Case("beam 5, batch 1", 5, 1, 100))
+CHOICES = {"cache": ("dynamic",), "attention": ("sdpa",)}
+"""transformers' settings. A static cache, for which `generate` compiles the model on an accelerator, is not tried."""
 ENGINES = ((REGARDANT, "regardant_decoding", None), (TRANSFORMERS, "marian_decoding", "transformers"))
 """Engines, the programs of their peers, and the library of a peer's environment, if it is not the driver's."""
 
@@ -42,9 +44,8 @@ def translate(passes: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
             for engine, program, library in ENGINES
         }
         one_torch(peers.values())
-        # Kernels are selected at each new shape, so an untimed pass over all batches comes first. A static cache is
-        # left out: `generate` compiles the model for it.
-        found = [decoding.measure(case, peers, lengths, passes, warm_up=None, caches=["dynamic"]) for case in CASES]
+        # Kernels are selected at each new shape, so an untimed pass over all batches comes first.
+        found = [decoding.measure(case, peers, lengths, passes, warm_up=None, choices=CHOICES) for case in CASES]
         versions = versions_of(peers.values())
     return [{"case": one["case"], "rows": decoding.as_dicts(one["rows"])} for one in found], versions
 

@@ -9,13 +9,13 @@ minutes in Marian's layout (post-norm, sines before cosines) and kept in runs/be
 under their own names. JoeyNMT is left out: it has no such layout. All engines get the same sentences, sorted by
 length, and write at most 60 tokens. Passes are taken in turn, and all engines have the same allocator settings.
 Regardant and CTranslate2, used directly and as an exported engine of the run, decode several batches at once. Peers get
-the setting that is fastest in a short probe of the case: CTranslate2 its threads, transformers its kind of cache.
+the setting that is fastest in a short probe of the case: CTranslate2 its threads, transformers its cache and attention.
 Written to benchmarks/results/decoding_speed.json.
 """
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -34,7 +34,7 @@ from .records import REGARDANT as COMMAND
 from .records import ROOT
 from .shared_batches import SHAPE
 from .side_by_side import SideBySide, best_of_each, ending
-from .workers import Peer, Row, fastest, interleave, one_torch, progress, versions_of
+from .workers import Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
 
 RUN = ROOT / "runs" / "bench-decoding"
 LOGS = ROOT / "runs" / "bench-decoding-logs"
@@ -65,8 +65,9 @@ COMPUTE_TYPES = ("float32", "int8")
 """Precisions of CTranslate2."""
 THREADS = ((1, 1), (1, 2), (2, 1))
 """CTranslate2's settings: batches at once, and threads of each."""
-CACHES = ("dynamic", "static")
-"""transformers' settings: a cache that grows by a token a step, and one of the size of the longest target."""
+CHOICES = {"cache": ("dynamic", "static"), "attention": ("sdpa", "matmul")}
+"""transformers' settings: a cache that grows by a token a step, or one of the size of the longest target; and torch's
+fused kernel, or products of matrices."""
 PROBED, LEAST_PROBED = 8, 4
 """One batch in PROBED is timed to choose the setting of a case, but no fewer than LEAST_PROBED: a single batch does not
 show whether several at once are faster."""
@@ -99,12 +100,12 @@ ALONE = Case("beam 5, batch 1", 5, 1, 4)
 CASES = (BEAM, GREEDY, ALONE, Case("greedy, batch 1", 1, 1, 4))
 
 
-def train(run: Path = RUN, settings: Sequence[str] = MODEL, root: Path | None = None) -> None:
+def train(run: Path = RUN, model: Sequence[str] = MODEL, root: Path | None = None) -> None:
     """Train the model unless the run exists. `root` is a folder with other text under the same names."""
     if (run / "model.safetensors").is_file():
         progress(f"{run.relative_to(ROOT)} exists and is used")
         return
-    overrides = [argument for one in (*multi30k.settings(root), *settings) for argument in ("--set", one)]
+    overrides = [argument for one in (*multi30k.settings(root), *model) for argument in ("--set", one)]
     subprocess.run([COMMAND, "train", "translation", "--out", run, *overrides], check=True)
 
 
@@ -138,7 +139,7 @@ def measure(
     lengths: list[int],
     passes: int,
     warm_up: int | None = 1,
-    caches: Sequence[str] = CACHES,
+    choices: Mapping[str, Sequence[str]] = CHOICES,
 ) -> dict[str, Any]:
     """Time all engines in turn on one case, after `warm_up` of its batches (None: all). The first row returned is
     Regardant in float32."""
@@ -146,8 +147,8 @@ def measure(
     batch_by_batch, at_once = request(case, planned), request(case, planned, at_once=True)
     rows, probed = [], {}
 
-    def add_fastest(settings: list[Row], probe: dict[str, Any]) -> None:
-        best, speeds = fastest(settings, {"batches": probe["batches"][:1]}, probe)
+    def add_fastest(candidates: list[Row], probe: dict[str, Any]) -> None:
+        best, speeds = fastest(candidates, {"batches": probe["batches"][:1]}, probe)
         rows.append(best)
         probed.update({name: rounded(value) for name, value in speeds.items()})
 
@@ -157,10 +158,7 @@ def measure(
             rows.append(Row(ours, peers[ours], at_once))
         for name in (label(engine, precision) for engine in (TRANSFORMERS, AUTOCAST)):
             if name in peers:
-                kinds = [
-                    Row(label(name, f"{one} cache"), peers[name], {**batch_by_batch, "cache": one}) for one in caches
-                ]
-                add_fastest(kinds, request(case, few(planned)))
+                add_fastest(settings(name, peers[name], batch_by_batch, choices), request(case, few(planned)))
     for compute_type in COMPUTE_TYPES:
         exported, prefix = label(EXPORTED, compute_type), label(CTRANSLATE2, compute_type)
         if exported in peers:

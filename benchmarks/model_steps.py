@@ -5,8 +5,9 @@ Language models are also compared with litgpt, and with nanoGPT if a checkout of
     make bench-models BENCH="--passes 1"          a quick try, written to runs/scratch
 
 All libraries train models of the same sizes on the same random batches, without dropout, each in a process that keeps
-its model and has the same allocator settings; passes over them are taken in turn. Ratios are between rows of equal
-precision; "best of each" is between the fastest precisions of Regardant and of the fastest other library. Written to
+its model and has the same allocator settings; passes over them are taken in turn. The other libraries get the kind of
+attention that is faster in a short probe, since Regardant times its own. Ratios are between rows of equal precision;
+"best of each" is between the fastest precisions of Regardant and of the fastest other library. Written to
 benchmarks/results/models_speed.json.
 """
 
@@ -20,7 +21,8 @@ from typing import Any
 from .bars import bar, rounded, shown
 from .records import ROOT
 from .side_by_side import SideBySide, best_of_each, ending
-from .workers import Peer, Row, interleave, one_torch, progress, versions_of
+from .training import ATTENTIONS
+from .workers import Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
 
 FOLDER = ROOT / "runs" / "bench-models"
 PASSES = 5
@@ -60,11 +62,14 @@ def measure(name: str, passes: int) -> dict[str, Any]:
             for precision in PRECISIONS
         }
         one_torch([*theirs.values(), *ours.values()])
-        rows = {
-            (library, precision): Row(f"{library}, {precision}", peer, {"updates": UPDATES, "precision": precision})
-            for precision in PRECISIONS
-            for library, peer in {OURS: ours[precision], **theirs}.items()
-        }
+        rows, probed = {}, {}
+        for precision in PRECISIONS:
+            asked = {"updates": UPDATES, "precision": precision}
+            rows[OURS, precision] = Row(f"{OURS}, {precision}", ours[precision], asked)
+            for library, peer in theirs.items():
+                candidates = settings(f"{library}, {precision}", peer, asked, ATTENTIONS)
+                rows[library, precision], speeds = fastest(candidates, {"updates": WARM_UP}, {})
+                probed |= {setting: rounded(speed) for setting, speed in speeds.items()}
         for row in rows.values():
             row.peer.ask(**row.request | {"updates": WARM_UP})
         interleave(rows.values(), passes)
@@ -77,6 +82,7 @@ def measure(name: str, passes: int) -> dict[str, Any]:
                 precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, *theirs)}
                 for precision in PRECISIONS
             },
+            "probe_targets_per_second": probed,
             "versions": versions_of([*theirs.values(), *ours.values()]),
         }
 

@@ -4,9 +4,9 @@
     make bench-sampling BENCH="--passes 1"       a quick try, written to runs/scratch
 
 GPT-2's layers in the sizes of `make bench-models`, with fresh weights. Each library is a process that keeps its model
-and has the same allocator settings; transformers gets the kind of cache that is faster in a short probe. Passes over
-them are taken in turn. Ratios are between rows of equal precision; "best of each" is between the fastest precisions of
-each library. Written to benchmarks/results/sampling_speed.json.
+and has the same allocator settings; transformers gets the cache and the attention that are fastest in a short probe.
+Passes over them are taken in turn. Ratios are between rows of equal precision; "best of each" is between the fastest
+precisions of each library. Written to benchmarks/results/sampling_speed.json.
 """
 
 import json
@@ -15,11 +15,11 @@ from contextlib import ExitStack
 from typing import Any
 
 from .bars import bar, rounded, shown
-from .decoding import CACHES
+from .decoding import CHOICES
 from .model_steps import OURS, PRECISIONS, SHAPES, THEIRS, best_over_others
 from .records import ROOT
 from .side_by_side import SideBySide, ending
-from .workers import Peer, Row, fastest, interleave, one_torch, progress, versions_of
+from .workers import Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
 
 FOLDER = ROOT / "runs" / "bench-sampling"
 PASSES = 7
@@ -33,7 +33,7 @@ LEAST = 2.0
 
 
 def measure(passes: int) -> tuple[dict[str, Any], dict[str, float | None], dict[str, str]]:
-    """Return tokens a second by case, precision and library, those of the probes of transformers' caches, and the
+    """Return tokens a second by case, precision and library, those of the probes of transformers' settings, and the
     versions of the libraries."""
     path = FOLDER / "shape.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,8 +50,8 @@ def measure(passes: int) -> tuple[dict[str, Any], dict[str, float | None], dict[
             for precision in PRECISIONS:
                 asked = {"rows": count, "precision": precision, "tokens": TOKENS}
                 rows[OURS, precision] = Row(f"{OURS}, {precision}", ours, asked)
-                caches = [Row(f"{THEIRS}, {precision}, {one} cache", theirs, {**asked, "cache": one}) for one in CACHES]
-                rows[THEIRS, precision], speeds = fastest(caches, {"tokens": WARM_UP}, {})
+                candidates = settings(f"{THEIRS}, {precision}", theirs, asked, CHOICES)
+                rows[THEIRS, precision], speeds = fastest(candidates, {"tokens": WARM_UP}, {})
                 probed |= {f"{name}, {setting}": rounded(speed) for setting, speed in speeds.items()}
             for row in rows.values():
                 row.peer.ask(**row.request | {"tokens": WARM_UP})

@@ -14,7 +14,8 @@ from random import Random
 from .bars import bar, conclude, lines
 from .records import ROOT
 from .shared_batches import SHAPE, bucketed, spread, write
-from .workers import Peer, Row, interleave, one_torch
+from .training import ATTENTIONS
+from .workers import Peer, Row, fastest, interleave, one_torch, settings
 
 FOLDER = ROOT / "runs" / "bench-smoke"
 PAIRS, BATCH_TOKENS, BATCHES, PASSES = 1500, 2048, 3, 3
@@ -53,10 +54,8 @@ def main() -> None:
         ours, theirs, searches = peer("regardant_training", "auto"), peer("torch_training"), peer("greedy_decoding")
         one_torch([ours, theirs, searches])
         asked, precision = {"updates": BATCHES}, ours.about["decided"]["precision"]
-        training = [
-            Row(f"regardant, {precision}", ours, asked),
-            Row(f"nn.Transformer, {precision}", theirs, asked | {"precision": precision}),
-        ]
+        candidates = settings(f"nn.Transformer, {precision}", theirs, asked | {"precision": precision}, ATTENTIONS)
+        training = [Row(f"regardant, {precision}", ours, asked), fastest(candidates, {}, {})[0]]
         decoding = [
             Row("search", searches, {"engine": "regardant"}),
             Row("nn.Transformer's", searches, {"engine": "torch"}),

@@ -6,7 +6,8 @@
 Every row names its precision, and ratios are between rows of equal precision; "best of each" is between Regardant's
 fastest row and that of the other program, whatever their precision. Every peer is a process that keeps its
 model; passes over the same six batches are taken in turn, once with the allocator's default settings and once with one
-setting of it for all. JoeyNMT's own trainer takes batches of its own. Written to
+setting of it for all. A library with more than one kind of attention gets the one that is faster in a short probe,
+since Regardant times its own. JoeyNMT's own trainer takes batches of its own. Written to
 benchmarks/results/training_speed.json.
 """
 
@@ -21,7 +22,7 @@ from .bars import bar, rounded, shown
 from .records import ROOT
 from .shared_batches import BATCHES, SHAPE
 from .side_by_side import SideBySide, Speeds, best_of_each, ending
-from .workers import KEEP_FREED_MEMORY, Peer, Row, interleave, one_torch, progress, versions_of
+from .workers import KEEP_FREED_MEMORY, Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
 
 FOLDER = ROOT / "runs" / "bench-training"
 PASSES = 5
@@ -32,6 +33,9 @@ OURS = "regardant"
 MARIAN = "transformers Marian"
 JOEYS_TRAINER = "JoeyNMT's trainer, its own batches"
 
+ATTENTIONS = {"attention": ("sdpa", "matmul")}
+"""Settings of a peer: torch's fused kernel, or products of matrices."""
+
 
 class Contender(NamedTuple):
     """A way to train, implemented by a program of benchmarks/peers."""
@@ -41,15 +45,17 @@ class Contender(NamedTuple):
     library: str | None = None
     arguments: tuple[str, ...] = ()
     precisions: tuple[str, ...] = ("float32", "bfloat16")
+    choices: Mapping[str, Sequence[str]] = {}
+    """Values of fields of its requests, of which it gets the fastest."""
 
 
 CONTENDERS = (
     Contender(OURS, "regardant_training", arguments=("float32",), precisions=("float32",)),
     Contender(OURS, "regardant_training", arguments=("bfloat16",), precisions=("bfloat16",)),
-    Contender(MARIAN, "marian_training", "transformers"),
-    Contender("torch.nn.Transformer", "torch_training"),
+    Contender(MARIAN, "marian_training", "transformers", choices=ATTENTIONS),
+    Contender("torch.nn.Transformer", "torch_training", choices=ATTENTIONS),
     Contender("torch.nn.Transformer, attention dropout too", "torch_training", arguments=("--attention-dropout",)),
-    Contender("x-transformers", "x_transformers_training", "x-transformers"),
+    Contender("x-transformers", "x_transformers_training", "x-transformers", choices=ATTENTIONS),
     Contender("JoeyNMT's model", "joeynmt_training", "joeynmt"),
     Contender(JOEYS_TRAINER, "joeynmt_trainer", "joeynmt", precisions=("float32",)),
 )
@@ -72,12 +78,16 @@ def measure(
             given = [str(batches), *arguments]
             return stack.enter_context(Peer(program, given, folder=FOLDER, library=library, variables=variables))
 
-        rows, peers = [], []
+        rows, peers, probed = [], [], {}
         peak = Row("matmul", start("matmul_peak", (), None), {})
         for one in contenders:
             peers.append(start(one.program, one.arguments, one.library))
-            asked = [{"updates": BATCHES, "precision": precision} for precision in one.precisions]
-            rows += [Row(f"{one.name}, {request['precision']}", peers[-1], request) for request in asked]
+            for precision in one.precisions:
+                asked = {"updates": BATCHES, "precision": precision}
+                candidates = settings(f"{one.name}, {precision}", peers[-1], asked, one.choices)
+                best, speeds = fastest(candidates, {"updates": WARM_UP}, {})
+                rows.append(best)
+                probed |= {name: rounded(speed) for name, speed in speeds.items()}
         one_torch([peak.peer, *peers])
         for row in rows:
             row.peer.ask(**row.request | {"updates": WARM_UP})
@@ -90,15 +100,18 @@ def measure(
             },
             "versions": versions_of(peers),
             "decided": [peer.about["decided"] for peer in peers if "decided" in peer.about],
+            "probe_tokens_per_second": probed,
         }
 
 
 def as_dict(row: Row) -> dict[str, Any]:
     """Return a row as result files hold it."""
-    name, _, precision = row.name.rpartition(", ")
+    precision = row.request["precision"]
+    name, _, setting = row.name.partition(f", {precision}")
     return {
         "name": name,
         "precision": precision,
+        **({"setting": setting.removeprefix(", ")} if setting else {}),
         "tokens_per_second": rounded(row.tokens_per_second),
         "readings": [rounded(one["tokens"] / one["seconds"]) for one in row.readings],
         "kernel_share": rounded(median(one["system_seconds"] / one["seconds"] for one in row.readings)),

@@ -1,6 +1,7 @@
 """Peers: processes that keep their models, so that their passes can be timed in turn on an otherwise idle machine."""
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -129,17 +130,30 @@ class Row:
         return median(reading["tokens"] / reading["seconds"] for reading in self.readings)
 
 
-def fastest(settings: Sequence[Row], warm_up: dict[str, Any], probe: dict[str, Any]) -> tuple[Row, dict[str, float]]:
+def settings(name: str, peer: Peer, request: dict[str, Any], choices: Mapping[str, Sequence[str]]) -> list[Row]:
+    """Return a row of a peer for each combination of the values that fields of its requests may have."""
+    rows = []
+    for values in itertools.product(*choices.values()):
+        said = " and ".join(f"{value} {field}" for field, value in zip(choices, values, strict=True))
+        chosen = request | dict(zip(choices, values, strict=True))
+        rows.append(Row(f"{name}, {said}" if said else name, peer, chosen))
+    return rows
+
+
+def fastest(candidates: Sequence[Row], warm_up: dict[str, Any], probe: dict[str, Any]) -> tuple[Row, dict[str, float]]:
     """Return the fastest of a peer's settings, and tokens a second by their names. `warm_up` and `probe` change the
-    requests of the settings. They are read in turn, and the best reading of each counts: other load only adds time."""
-    for row in settings:
+    requests of the settings. They are read in turn, and the best reading of each counts: other load only adds time. A
+    single setting is not read."""
+    if len(candidates) == 1:
+        return candidates[0], {}
+    for row in candidates:
         row.peer.ask(**row.request | warm_up)
-    speeds = {row.name: 0.0 for row in settings}
+    speeds = {row.name: 0.0 for row in candidates}
     for _ in range(PROBES):
-        for row in settings:
+        for row in candidates:
             answer = Row(row.name, row.peer, row.request | probe).read()
             speeds[row.name] = max(speeds[row.name], answer["tokens"] / answer["seconds"])
-    return max(settings, key=lambda row: speeds[row.name]), speeds
+    return max(candidates, key=lambda row: speeds[row.name]), speeds
 
 
 def interleave(rows: Iterable[Row], passes: int) -> None:

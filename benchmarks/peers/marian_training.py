@@ -3,6 +3,7 @@
 from marian import PAD, build
 from torch import Tensor, nn
 from training_loop import smoothed, train
+from transformers_attention import attend
 
 
 def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
@@ -13,4 +14,4 @@ def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    train("transformers", build, loss)
+    train("transformers", build, loss, attend)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from random_batches import batches
@@ -15,6 +16,17 @@ def word_loss(model: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
     """Return the mean cross-entropy."""
     loss: Tensor = model(tokens, targets)[1]
     return loss
+
+
+def attend(model: nn.Module, attention: str) -> contextlib.AbstractContextManager[Any]:
+    """Attend by torch's kernel, or by nanoGPT's own products, which it leaves to versions of torch without a kernel."""
+    for module in model.modules():
+        if hasattr(module, "flash"):
+            module.flash = attention == "sdpa"
+            if not hasattr(module, "bias"):
+                length = model.config.block_size  # type: ignore[union-attr]
+                module.register_buffer("bias", torch.ones(1, 1, length, length).tril())
+    return contextlib.nullcontext()
 
 
 def main() -> None:
@@ -34,7 +46,7 @@ def main() -> None:
     with contextlib.redirect_stdout(sys.stderr):  # the constructor prints the number of parameters
         model = GPT(config)
     pairs = [((tokens.contiguous(), targets.contiguous()), count) for tokens, targets, count in batches(shape)]
-    train_on("torch", model, pairs, word_loss)
+    train_on("torch", model, pairs, word_loss, attend)
 
 
 if __name__ == "__main__":

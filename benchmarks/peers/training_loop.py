@@ -1,12 +1,14 @@
 """A plain training loop, as users write one, for the models of other libraries, on the batches that all share.
 
-Float32 weights, bfloat16 by autocast, fused AdamW as in Regardant's trainer, clipped gradients.
+Float32 weights, bfloat16 by autocast, fused AdamW as in Regardant's trainer, clipped gradients. The driver names the
+attention of each pass: `sdpa`, torch's fused kernel, or `matmul`, products of matrices.
 """
 
 import itertools
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,24 @@ from devices import DEVICE
 from passes import Passes
 from serve import Driver
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 PAD = 0
 
+Attend = Callable[[nn.Module, str], AbstractContextManager[Any]]
+"""Function of a model and an attention. Returns the context in which the model's steps attend so."""
+
+
+def by_torch(model: nn.Module, attention: str) -> AbstractContextManager[Any]:
+    """Attend by a kernel of torch, for a library that has no code of its own."""
+    return nullcontext() if attention == "sdpa" else sdpa_kernel(SDPBackend.MATH)
+
 
 def train(
-    library: str, build: Callable[[dict[str, Any]], nn.Module], loss: Callable[[nn.Module, Tensor, Tensor], Tensor]
+    library: str,
+    build: Callable[[dict[str, Any]], nn.Module],
+    loss: Callable[[nn.Module, Tensor, Tensor], Tensor],
+    attend: Attend = by_torch,
 ) -> None:
     """Train the model that `build` returns for a shape, as the driver asks.
 
@@ -31,7 +45,7 @@ def train(
     shape, pairs = read(Path(sys.argv[1]))
     torch.manual_seed(1)
     batches = [(pair, int((pair[1][:, 1:] != PAD).sum())) for pair in pairs]
-    train_on(library, build(shape), batches, loss)
+    train_on(library, build(shape), batches, loss, attend)
 
 
 def train_on(
@@ -39,6 +53,7 @@ def train_on(
     model: nn.Module,
     batches: Sequence[tuple[tuple[Tensor, Tensor], int]],
     loss: Callable[[nn.Module, Tensor, Tensor], Tensor],
+    attend: Attend = by_torch,
 ) -> None:
     """Train a model on batches, each with its number of targets, as the driver asks."""
     driver = Driver()
@@ -55,7 +70,9 @@ def train_on(
     for count, source, target in itertools.cycle(there):
         passes.trained_on(count)
         optimizer.zero_grad()
-        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=passes.request["precision"] == "bfloat16"):
+        attention = attend(model, passes.request.get("attention", "sdpa"))
+        autocast = torch.autocast(DEVICE.type, torch.bfloat16, enabled=passes.request["precision"] == "bfloat16")
+        with attention, autocast:
             value = loss(model, source, target)
         value.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

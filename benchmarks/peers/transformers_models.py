@@ -1,4 +1,4 @@
-"""GPT-2, BERT and ViT of transformers, trained, with attention by scaled_dot_product_attention."""
+"""GPT-2, BERT and ViT of transformers, trained."""
 
 import json
 import sys
@@ -19,8 +19,7 @@ from transformers import (
     ViTConfig,
     ViTForImageClassification,
 )
-
-KERNEL = {"attn_implementation": "sdpa"}
+from transformers_attention import attend
 
 
 def build(shape: dict[str, Any]) -> nn.Module:
@@ -37,7 +36,6 @@ def build(shape: dict[str, Any]) -> nn.Module:
             embd_pdrop=shape["dropout"],
             attn_pdrop=0.0,  # Regardant drops no attention weights
             activation_function="gelu",  # as in the other libraries; GPT-2's own is composed of slower operations
-            **KERNEL,
         )
         return GPT2LMHeadModel(config)
     sizes = {
@@ -47,7 +45,6 @@ def build(shape: dict[str, Any]) -> nn.Module:
         "intermediate_size": shape["d_ff"],
         "hidden_dropout_prob": shape["dropout"],
         "attention_probs_dropout_prob": 0.0,
-        **KERNEL,
     }
     if shape["kind"] == "masked":
         return BertForMaskedLM(
@@ -93,7 +90,7 @@ def main() -> None:
         ((block.permute(0, 3, 1, 2).contiguous() if image else block, targets), count)
         for block, targets, count in batches(shape)
     ]
-    train_on("transformers", build(shape), pairs, LOSSES[shape["kind"]])
+    train_on("transformers", build(shape), pairs, LOSSES[shape["kind"]], attend)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from random_batches import PAD, prompt_of
 from serve import Clock, Driver
+from transformers_attention import attend
 from transformers_models import build
 
 
@@ -25,8 +26,9 @@ def main() -> None:
     for request in driver.requests():
         clock = Clock()
         texts = prompt.expand(request["rows"], -1)
-        with torch.inference_mode():
-            written = models[request["precision"]].generate(
+        used = models[request["precision"]]
+        with torch.inference_mode(), attend(used, request["attention"]):
+            written = used.generate(
                 input_ids=texts,
                 attention_mask=torch.ones_like(texts),
                 do_sample=True,

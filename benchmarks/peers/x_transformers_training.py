@@ -1,10 +1,12 @@
 """XTransformer of x-transformers, trained. Its positions are learned and its output matrix is untied."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from torch import Tensor, nn
 from training_loop import PAD, smoothed, train
 from x_transformers import XTransformer
+from x_transformers.attend import Attend
 
 
 def build(shape: dict[str, Any]) -> XTransformer:
@@ -26,6 +28,14 @@ def build(shape: dict[str, Any]) -> XTransformer:
     return XTransformer(dim=shape["d_model"], tie_token_emb=True, **both)
 
 
+def attend(model: nn.Module, attention: str) -> AbstractContextManager[Any]:
+    """Attend by torch's kernel, or by the library's own products."""
+    for module in model.modules():
+        if isinstance(module, Attend):
+            module.flash = attention == "sdpa"
+    return nullcontext()
+
+
 def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     real = source != PAD
     memory = model.encoder(source, mask=real, return_embeddings=True)
@@ -33,4 +43,4 @@ def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    train("x-transformers", build, loss)
+    train("x-transformers", build, loss, attend)

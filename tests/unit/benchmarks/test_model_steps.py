@@ -7,6 +7,7 @@ import torch.nn.functional as F
 import transformers_models
 from random_batches import PAD, batches
 from transformers import activations
+from transformers_attention import attend
 
 from benchmarks.model_steps import OURS, SHAPES, THEIRS, bars, table
 
@@ -74,3 +75,25 @@ def test_bars_are_ratios_to_the_fastest_in_equal_precision():
     assert found[0]["bar"] == "GPT-2, context 256, float32: times transformers"
     lines = list(table({"models": models, "bars": found, "versions": {}}))
     assert lines[1].split() == ["GPT-2,", "context", "256,", "float32", "150", "100", "90", "–", "1.5", "1.25"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_attention_of_transformers_is_that_asked_for(name, monkeypatch):
+    shape = shape_of(name)
+    ((block, targets, _), *_) = batches(shape)
+    block = block.permute(0, 3, 1, 2) if shape["kind"] == "image" else block
+    model, loss = transformers_models.build(shape).eval(), transformers_models.LOSSES[shape["kind"]]
+    fused, calls = F.scaled_dot_product_attention, []
+
+    def counted(*given, **options):
+        calls.append(1)
+        return fused(*given, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
+    losses = {}
+    for attention in ("sdpa", "matmul", "sdpa"):
+        with attend(model, attention):
+            losses[attention] = loss(model, block, targets)
+        assert len(calls) == (shape["num_layers"] if attention == "sdpa" else 0)
+        calls.clear()
+    torch.testing.assert_close(losses["matmul"], losses["sdpa"])

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import workers
-from benchmarks.workers import KEEP_FREED_MEMORY, PROGRAMS, Peer, Row, interleave, one_torch
+from benchmarks.workers import KEEP_FREED_MEMORY, PROGRAMS, Peer, Row, fastest, interleave, one_torch, settings
 from regardant.training import devices
 
 PROGRAM = """
@@ -16,7 +16,7 @@ def build(shape):
     return torch.nn.Sequential(torch.nn.Embedding(shape["vocab_size"], 4), torch.nn.Linear(4, shape["vocab_size"]))
 
 def loss(model, source, target):
-    print("anything on stdout")
+    print("anything on stdout, flash", torch.backends.cuda.flash_sdp_enabled())
     return smoothed(model(target[:, :-1]), target)
 
 train("torch", build, loss)
@@ -83,6 +83,27 @@ def test_passes_have_all_rows_and_not_always_in_one_order():
     passes = ["".join(taken[start : start + 4]) for start in (0, 4, 8)]
     assert {"".join(sorted(one)) for one in passes} == {"abcd"}
     assert len(set(passes)) > 1
+
+
+def test_settings_are_all_combinations_of_what_a_peer_may_choose():
+    asked = {"updates": 3}
+    rows = settings("peer", None, asked, {"cache": ("dynamic", "static"), "attention": ("sdpa", "matmul")})
+    assert [row.name for row in rows][:2] == [
+        "peer, dynamic cache and sdpa attention",
+        "peer, dynamic cache and matmul attention",
+    ]
+    assert rows[-1].request == {"updates": 3, "cache": "static", "attention": "matmul"}
+    (alone,) = settings("peer", None, asked, {})
+    assert (alone.name, alone.request) == ("peer", asked)
+    assert fastest([alone], {}, {}) == (alone, {})  # without a reading: it has no peer
+
+
+def test_a_plain_loop_attends_as_the_driver_asks(programs):
+    with Peer("tiny", [str(programs / "batches.json")], folder=programs) as peer:
+        for attention in ("sdpa", "matmul"):
+            peer.ask(updates=1, precision="float32", attention=attention)
+    logged = (programs / "tiny.log").read_text()
+    assert [line.split()[-1] for line in logged.splitlines() if "flash" in line] == ["True", "False"]
 
 
 def test_a_peer_that_ends_is_told_with_what_it_said_last(programs):

@@ -17,6 +17,7 @@ from serve import Driver
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers_attention import attend
 
 IGNORED = -100
 SENTENCES = 256
@@ -40,6 +41,7 @@ def main() -> None:
     driver = Driver()
     content = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     model = build(content["shape"])
+    attend(model, "matmul")  # faster in bfloat16 on a CPU for short sentences: `make bench-training` tries both
     pairs = [{"input_ids": source, "labels": target} for source, target in content["pairs"]]
     sources: list[list[int]] = content["sources"]
 

@@ -5,12 +5,15 @@ import json
 import pytest
 
 from benchmarks import quality
+from benchmarks.ladder import OF_MACHINE
 from benchmarks.records import Measurement
+from regardant import config
+from regardant.tasks.translation.config import TranslationConfig
 
 
 def system(*scores):
     points = [{"minutes": minutes, "bleu": score} for minutes, score in zip(quality.MINUTES, scores, strict=True)]
-    return {"points": points, "machine": {"cpu": "X"}, "commit": "abc"}
+    return {"points": points, "machine": dict.fromkeys(OF_MACHINE, "X"), "commit": "abc"}
 
 
 def test_each_time_is_held_to_the_best_of_the_others():
@@ -19,9 +22,17 @@ def test_each_time_is_held_to_the_best_of_the_others():
         quality.JOEYNMT: system(5.0, 20.0, 33.0, 38.0),
         quality.TRAINER: system(21.0, 30.0, 34.0, 36.0),
     }
-    values = [one["value"] for one in quality.bars(systems)]
-    assert values == pytest.approx([-1.0, 3.0, 4.0, 3.0])
-    assert [one["pass"] for one in quality.bars(systems)] == [False, True, True, True]
+    within_30, *over = quality.bars(systems)
+    assert (within_30["value"], within_30["pass"]) == (38.0, False)
+    assert [one["value"] for one in over] == pytest.approx([-1.0, 3.0, 4.0, 3.0])
+    assert [one["pass"] for one in over] == [False, True, True, True]
+
+
+def test_the_others_have_the_size_of_the_recipe():
+    sizes = config.load(TranslationConfig, config.recipe(quality.RECIPE), [], origin=quality.RECIPE).model
+    assert (sizes.d_model, sizes.num_heads) == (quality.SHAPE["d_model"], quality.SHAPE["num_heads"])
+    assert sizes.encoder.num_layers == sizes.decoder.num_layers == quality.SHAPE["num_layers"]
+    assert sizes.feed_forward.kind == "gated" and 3 * sizes.d_ff == 2 * quality.SHAPE["d_ff"]
 
 
 def test_a_system_alone_is_kept_without_a_verdict(tmp_path, monkeypatch):
@@ -34,11 +45,12 @@ def test_a_system_alone_is_kept_without_a_verdict(tmp_path, monkeypatch):
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
-    """The systems that are measured, each with a BLEU of 9 or, of ours, 10; results are written to a folder."""
+    """The systems that are measured, each with a BLEU of 49 or, of ours, 50; results are written to a folder."""
     found = []
 
     def measuring(name):
-        return lambda minutes: found.append(name) or system(*[10.0 if name == quality.REGARDANT else 9.0] * 4)["points"]
+        bleu = 50.0 if name == quality.REGARDANT else 49.0
+        return lambda minutes: found.append(name) or system(*[bleu] * 4)["points"]
 
     monkeypatch.setattr("benchmarks.records.SCRATCH", tmp_path)
     monkeypatch.setattr(quality, "FOLDER", tmp_path / "runs")
@@ -57,19 +69,21 @@ def test_a_system_that_is_not_measured_again_keeps_its_machine_and_its_commit(me
     path = tmp_path / "quality.json"
     result = json.loads(path.read_text())
     for one in result["systems"].values():
-        one |= {"machine": {"cpu": "old"}, "commit": "old"}
+        one |= {"machine": one["machine"] | {"cpu": "old"}, "commit": "old"}
     path.write_text(json.dumps(result))
     quality.main(["--scratch", quality.JOEYNMT])
     kept = json.loads(path.read_text())
     commits = {name: one["commit"] for name, one in kept["systems"].items()}
     assert commits == {name: kept["commit"] if name == quality.JOEYNMT else "old" for name in quality.SYSTEMS}
-    assert kept["systems"][quality.TRAINER]["machine"] == {"cpu": "old"} != kept["systems"][quality.JOEYNMT]["machine"]
+    cpu = {name: one["machine"]["cpu"] for name, one in kept["systems"].items()}
+    assert cpu[quality.TRAINER] == "old" != cpu[quality.JOEYNMT]
+    assert "bars" not in kept  # minutes of two machines are not equal
 
 
 def test_a_missed_bar_ends_with_an_error_after_all_are_measured(measured, monkeypatch):
     quality.main(["--scratch"])
     measured.clear()
     monkeypatch.setitem(quality.SYSTEMS, quality.REGARDANT, lambda minutes: system(*[8.0] * 4)["points"])
-    with pytest.raises(SystemExit, match="MISSED: 4 of 4 bars"):
+    with pytest.raises(SystemExit, match="MISSED: 5 of 5 bars"):
         quality.main(["--scratch"])
     assert measured == [quality.JOEYNMT, quality.TRAINER]

@@ -46,7 +46,7 @@ test-browser: setup
 	$(CHROMIUM) || echo "no Chromium: these tests are skipped"
 	$(BIN)/pytest -m browser -rs
 
-mutants: setup
+mutants: setup tests/.triton/ready
 	$(BIN)/python -m tests.mutants $(ROOMS)
 
 check: setup

@@ -1,7 +1,8 @@
 """Plant the listed bugs one at a time and run the test that has to catch each: `make mutants`.
 
 A bug is planted in a copy of the package; the tests of this working tree import the copy. First all named tests run on
-an unchanged copy, where they have to pass. Exit status 1 if a bug survives, or its text or its test is gone.
+an unchanged copy, where they have to pass. Exit status 1 if a bug survives, or its text or its test is gone. A bug
+whose test is skipped on this machine is not tried.
 """
 
 import argparse
@@ -28,7 +29,8 @@ class Outcome:
     """The result of one planted bug."""
 
     mutant: Mutant
-    caught: bool
+    caught: bool | None
+    """None: the test was skipped."""
     file: str
     """The changed file, relative to the package."""
     detail: str
@@ -58,8 +60,9 @@ def main() -> int:
         with ThreadPoolExecutor(_processes()) as pool:
             outcomes = [_show(outcome) for outcome in pool.map(lambda mutant: _try(mutant, original), chosen)]
     _show_table(outcomes)
-    survivors = [outcome for outcome in outcomes if not outcome.caught]
-    print(f"{len(chosen) - len(survivors)} of {len(chosen)} caught in {time.monotonic() - began:,.0f} s")
+    survivors = [outcome for outcome in outcomes if outcome.caught is False]
+    caught = sum(outcome.caught is True for outcome in outcomes)
+    print(f"{caught} of {len(chosen)} caught in {time.monotonic() - began:,.0f} s")
     for outcome in survivors:
         print(f"SURVIVED ({outcome.mutant.room}) {outcome.mutant.bug}\n{outcome.detail}")
     return 1 if survivors else 0
@@ -77,9 +80,14 @@ def _try(mutant: Mutant, original: Path) -> Outcome:
             return Outcome(mutant, False, file, str(error), time.monotonic() - began)
     lines = done.stdout.splitlines()
     failed = [line.removeprefix("FAILED ").partition(" - ")[0] for line in lines if line.startswith("FAILED ")]
-    caught = done.returncode == 1 and bool(failed)
+    caught = None if _all_were_skipped(done) else done.returncode == 1 and bool(failed)
     detail = failed[0] if caught else f"{mutant.node} ended with {done.returncode}:\n{done.stdout[-2000:]}"
     return Outcome(mutant, caught, file, detail, time.monotonic() - began)
+
+
+def _all_were_skipped(done: subprocess.CompletedProcess[str]) -> bool:
+    summary = done.stdout.strip().rpartition("\n")[2]
+    return done.returncode == 0 and " skipped" in summary and " passed" not in summary
 
 
 def _pytest(path: Path, arguments: Sequence[str], *, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
@@ -93,8 +101,8 @@ def _processes() -> int:
 
 
 def _show(outcome: Outcome) -> Outcome:
-    word = "caught" if outcome.caught else "SURVIVED"
-    print(f"{word:8}  {outcome.file}: {outcome.mutant.bug}\n          {outcome.detail}", flush=True)
+    word = {True: "caught", False: "SURVIVED", None: "not tried"}[outcome.caught]
+    print(f"{word:9}  {outcome.file}: {outcome.mutant.bug}\n           {outcome.detail}", flush=True)
     return outcome
 
 

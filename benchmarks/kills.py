@@ -17,6 +17,9 @@ OFTEN = "training.checkpoint_minutes=1e-9"
 EARLY = 3
 """One kill in EARLY comes at any time, most likely during start-up; the others come while updates are made."""
 
+MOST_TRAININGS = 3
+"""Trainings for each kill that is asked for, after which no more are killed: each may end before its kill."""
+
 PATIENCE = 300.0
 """Seconds after which a training is given up."""
 
@@ -31,7 +34,7 @@ def killed(model: str, folder: Path, kills: int) -> dict[str, Any]:
     took = time.monotonic() - began
     made: list[int] = []
     runs, equal = 0, True
-    while len(made) < kills:
+    while len(made) < kills and runs < MOST_TRAININGS * kills:
         runs += 1
         shutil.rmtree(parts, ignore_errors=True)
         while len(made) < kills and _kill_once(model, parts, random, took, kills, len(made)):

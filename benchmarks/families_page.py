@@ -23,7 +23,9 @@ machine and the commit.
 OWN_FILES_TOP = """## Files of your own
 
 `make bench-own-files`: `regardant train TASK --set data.source=FILE` on the data of a recipe, with all else at its
-defaults, beside the mean of that recipe; and the seconds of training beside those that it announced.
+defaults, beside the mean of that recipe; and what the training announced. "Error of the N seconds announced", of
+earlier results, is of the time of training alone, which ends by the clock where the budget is in minutes; the benchmark
+now compares the updates, and the wall time of the whole command.
 """
 
 

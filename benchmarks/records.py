@@ -51,7 +51,7 @@ class Measurement:
 
     def keep(self, name: str, result: dict[str, Any]) -> None:
         """Write a result with its machine and commit and, if it has bars, whether all are met. Print its path."""
-        judged = {"pass": passed(result["bars"])} if "bars" in result else {}
+        judged = {"pass": passed(result["bars"])} if result.get("bars") else {}
         _write(
             self.path(name),
             json.dumps({**result, **judged, "machine": machine(), "commit": self.commit}, indent=2) + "\n",

@@ -33,4 +33,4 @@ def test_a_fact_is_the_kept_measurement(fact):
         one["value"] for one in [*kept["bars"], *kept.get("goals", [])] if name in (one.get("bar"), one.get("goal"))
     }
     (value,) = values
-    assert f"| {fact} | {value:.1f} times as fast |" in README
+    assert f"| {fact} | {value:.3g} times as fast |" in README

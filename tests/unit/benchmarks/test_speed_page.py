@@ -7,10 +7,11 @@ from statistics import median
 
 import pytest
 
-from benchmarks import shakespeare
+from benchmarks import recipes, shakespeare
 from benchmarks.bars import MISSED, markdown, missed, verdict
 from benchmarks.decoding import CTRANSLATE2, EXPORTED, REGARDANT, TRANSFORMERS
 from benchmarks.model_steps import best_over_others, cells
+from benchmarks.recipes import LEAST_BLEU, Asked
 from benchmarks.records import RESULTS
 from benchmarks.side_by_side import best_of_each
 from benchmarks.training import OURS, speeds_of
@@ -193,10 +194,20 @@ def test_preparing_takes_what_was_measured():
 
 
 def test_quality_by_time_is_that_measured():
-    names = {"Regardant": "Regardant", "transformers": "transformers' `Trainer`"}
-    for system, one in kept("quality")["systems"].items():
-        scores = (f"{point['bleu']:.2f}" for point in one["points"])
-        assert f"| {names[system]} | {' | '.join(scores)} |" in section("Quality by time")
+    names = {"Regardant": "Regardant", "transformers": "transformers' `Trainer`", "JoeyNMT": "JoeyNMT"}
+    systems = kept("quality")["systems"]
+    for system, name in names.items():
+        points = systems[system]["points"] if system in systems else None
+        cells = [f"{point['bleu']:.2f} |" for point in points] if points else ["*not measured* |", "|", "|", "|"]
+        assert f"| {name} | {' '.join(cells)}\n" in section("Quality by time")
+
+
+def test_bleu_of_recipes_has_its_verdict():
+    judged = []
+    for asked in (Asked(recipe, seed) for recipe in LEAST_BLEU for seed in (1, 2)):
+        found = RESULTS / f"{asked.name}.json"
+        judged += recipes.bars(asked, kept(asked.name)["scores"] if found.is_file() else {"bleu": None})
+    assert "\n".join(markdown(judged)) in section("Quality by time")
 
 
 def test_speeds_of_sampling_are_those_measured():

@@ -255,12 +255,28 @@ def test_a_sweep_of_what_a_recipe_lacks_is_refused():
 
 
 def test_points_of_three_sizes_are_fitted_without_a_floor():
-    points = [scaling.Point("size", x, seed, 1 + 9 / x) for x in (10.0, 20.0, 40.0) for seed in (1, 2)]
-    law = scaling.fit_power_law([one.x for one in points], [one.loss for one in points])
-    found = scaling.Scaling("size", points, law)
+    points = [scaling.Point(f"size-{x}", x, seed, 1 + 9 / x) for x in (10.0, 20.0, 40.0) for seed in (1, 2)]
+    found = scaling.Scaling("size", points, scaling.fit_points(points))
     assert found.as_dict()["law"]["floor"] is None
     for text in ("\n".join(found.lines()), found.page("copy")):
         assert "no fit: fewer than four sizes" in text and "exponent above it" not in text
+
+
+@pytest.mark.parametrize("spread", [0, 1e-3])
+def test_seeds_of_a_share_are_one_observation_though_each_has_its_own_flops(tmp_path, monkeypatch, spread):
+    losses = dict(zip((f"compute-{factor:g}" for factor in scaling.FACTORS), [3.0, 2.0, 2.0, 2.0], strict=True))
+    flops = dict(zip(losses, map(math.exp, range(9, 13)), strict=True))
+    monkeypatch.setattr(scaling, "_budget", lambda *given: (small(()), 8))
+    monkeypatch.setattr(scaling, "train_in_turn", lambda *given: SimpleNamespace(finished=True))
+    monkeypatch.setattr(
+        scaling,
+        "_point",
+        lambda name, out, by, seed: scaling.Point(name, flops[name] * (1 + spread * seed), seed, losses[name]),
+    )
+    found = scaling.scale(small, tmp_path, "compute", 1, lambda line: None)
+    assert found.law.interval == pytest.approx((0.122 - 0.302, 0.122 + 0.302), abs=1e-3)
+    assert found.verdict() == "no trend is shown: the interval of the exponent contains 0"
+    assert len({point.x for point in found.points}) == (12 if spread else 4)
 
 
 def test_widths_stay_multiples_of_the_heads():

@@ -6,8 +6,11 @@ FOLDER/NAME-SEED/         the run of a point; a resumed sweep does not train fin
 
 import json
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
@@ -43,6 +46,7 @@ class Point:
     """One training of a sweep."""
 
     name: str
+    """The swept quantity and the share of it, equal for all seeds of a share."""
     x: float
     seed: int
     loss: float
@@ -116,8 +120,19 @@ def scale(load: Load, folder: Path, by: ScaledQuantity, minutes: float, log: Log
                 raise KeyboardInterrupt
             points.append(_point(name, out, by, seed))
             log(f"{name:14} seed {seed}  {points[-1].x:,.4g} {UNITS[by]}  loss {points[-1].loss:.4f}")
-    law = fit_power_law([point.x for point in points], [point.loss for point in points])
-    return Scaling(by, points, law)
+    return Scaling(by, points, fit_points(points))
+
+
+def fit_points(points: Sequence[Point]) -> PowerLaw:
+    """Fit a power law to points, each at the mean x of the points of its name.
+
+    The parameters and the FLOPs of a share differ between seeds, whose vocabularies and batches differ. With an x for
+    each seed, the seeds of a share would count as independent sizes, and the interval would be too narrow.
+    """
+    seeds: dict[str, list[float]] = defaultdict(list)
+    for point in points:
+        seeds[point.name].append(point.x)
+    return fit_power_law([fmean(seeds[point.name]) for point in points], [point.loss for point in points])
 
 
 def _budget(load: Load, folder: Path, by: ScaledQuantity, minutes: float, log: Log) -> tuple[TaskConfig, int]:

@@ -3,6 +3,7 @@
 RegardantError
 ├── ConfigError      an invalid recipe, override or option
 ├── DataError        files, tables and tokenizers
+│   └── BlankItems   items that have no text for the tokenizer
 ├── RunError         a run folder that is missing, incomplete or of another kind
 │   └── Diverged     a training whose gradients are no longer finite
 └── OutOfMemory      a model or a batch that does not fit into memory, with advice
@@ -10,6 +11,8 @@ RegardantError
 A message says what was given, what is allowed and what to do. It has one line; a ConfigError with several problems
 has one line for each. The command line prints the message and exits with 2.
 """
+
+from collections.abc import Sequence
 
 
 class RegardantError(Exception):
@@ -22,6 +25,17 @@ class ConfigError(RegardantError):
 
 class DataError(RegardantError):
     """An unusable file, table, corpus or tokenizer."""
+
+
+class BlankItems(DataError):
+    """Items without text: empty, of white space, or of characters that the tokenizer removes.
+
+    numbers: indices of the blank items among those given, from 0. Empty: unknown.
+    """
+
+    def __init__(self, message: str, numbers: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.numbers = numbers
 
 
 class RunError(RegardantError):

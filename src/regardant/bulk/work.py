@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regardant.data.addresses import Shard, storage, write_whole
 from regardant.data.shards import read_rows
-from regardant.errors import RegardantError
+from regardant.errors import BlankItems, RegardantError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,9 +145,18 @@ def _score(run: "Run", sources: Cells, targets: Cells) -> "pa.Table":
 
 
 def _where_text(items: Cells, answer: Callable[[list[str]], Sequence[Any]]) -> list[Any]:
-    """Return the answer to each item, None to one without text."""
+    """Return the answer to each item, None to one without text.
+
+    A text of zero-width spaces, or of other characters that Python does not strip and the tokenizer removes, is refused
+    before the model reads any. Only files with such texts are tokenised twice.
+    """
     given = [item for item in items if item and item.strip()]
-    answers = iter(answer(given) if given else ())
+    try:
+        answers = iter(answer(given) if given else ())
+    except BlankItems as error:
+        if not (blank := {given[number] for number in error.numbers}):
+            raise
+        return _where_text([None if item in blank else item for item in items], answer)
     return [next(answers) if item and item.strip() else None for item in items]
 
 

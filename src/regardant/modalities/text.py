@@ -20,7 +20,7 @@ from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import EOS, MASK, UNK
 from regardant.data.words import words
-from regardant.errors import DataError
+from regardant.errors import BlankItems, DataError
 from regardant.evaluation.alignment import NO_WORD, word_of_token
 from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.models.representations import RepresentationBuilder, tokens
@@ -77,8 +77,7 @@ class TextCodec(Codec):
 
     def encode(self, items: Sequence[str]) -> list[NDArray[Any]]:
         encoded = self.tokenizer.encode_batch(list(items))
-        if (blank := next((number for number, ids in enumerate(encoded, 1) if not ids), None)) is not None:
-            raise DataError(f"item {blank} is blank: give a text")
+        require_tokens(encoded)
         return [self._framed(ids) for ids in encoded]
 
     def encode_with_blanks(self, text: str, blank: str) -> NDArray[Any]:
@@ -179,6 +178,12 @@ class SentenceCodec(TextCodec):
     def _places(self, argument: str, count: int) -> list[tuple[int, int]]:
         """Return the character spans of the first `count` tokens, to which `encode` adds no frame."""
         return self.tokenizer.locate(argument)[1][:count]
+
+
+def require_tokens(texts: Sequence[Sequence[object]]) -> None:
+    """Raise BlankItems if one of the texts, given as tokens or as words with tokens, has none."""
+    if blank := [number for number, tokens in enumerate(texts) if not tokens]:
+        raise BlankItems(f"item {blank[0] + 1} is blank: give a text", blank)
 
 
 def first_of_line(text: str) -> tuple[str, list[str]]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import DataError
-from regardant.modalities.text import TextCodec, TextModalityConfig
+from regardant.modalities.text import TextCodec, TextModalityConfig, require_tokens
 from regardant.models.heads import IGNORED
 
 TOKENS, LABELS = 0, 1
@@ -58,6 +58,7 @@ class WordsCodec(TextCodec):
         texts = [[f"{self.before}{word}" if at else word for at, word in enumerate(one.words)] for one in items]
         known = list(dict.fromkeys(chain.from_iterable(texts)))
         tokens = dict(zip(known, self.tokenizer.encode_batch(known), strict=True))
+        require_tokens([[word for word in words if word.strip() and tokens[word]] for words in texts])
         encoded = []
         for number, (one, words) in enumerate(zip(items, texts, strict=True), 1):
             rows: list[tuple[int, int]] = []
@@ -66,8 +67,6 @@ class WordsCodec(TextCodec):
                     raise DataError(f"item {number} has a blank word: give words without blank ones between them")
                 rows += [(token, IGNORED) for token in (self.space if rows else [])]
                 rows += zip(ids, [label, *[IGNORED] * (len(ids) - 1)], strict=True)
-            if not rows:
-                raise DataError(f"item {number} is blank: give a text")
             encoded.append(np.array(rows, np.int32))
         return encoded
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tokenizers import normalizers
 
-from regardant.errors import DataError
+from regardant.errors import BlankItems, DataError
 from regardant.modalities.words import LabelledWords, WordsCodec, WordsModalityConfig, first_tokens
 from regardant.models.heads import IGNORED
 from tests.unit.data.pretrained import byte_pieces, word_pieces
@@ -99,6 +100,14 @@ def test_words_are_spelled_as_in_a_text_by_the_tokenizer_of_an_imported_model(to
     assert codec.words_of(encoded) == words
     with pytest.raises(DataError, match="item 1 has a blank word"):
         codec.encode([labelled(["The", ""])])
+
+
+def test_texts_without_a_word_that_the_tokenizer_keeps_are_named_all():
+    tokenizer = word_pieces()
+    tokenizer.backend.normalizer = normalizers.BertNormalizer()
+    with pytest.raises(BlankItems, match=r"^item 2 is blank: give a text$") as caught:
+        WordsCodec(tokenizer).encode([labelled(one) for one in (["cat"], ["\u200b"], ["cat", "sat"], ["\ufffd"], [])])
+    assert caught.value.numbers == [1, 3, 4]
 
 
 def test_a_text_that_is_cut_has_no_marks_of_an_imported_model_around_it():

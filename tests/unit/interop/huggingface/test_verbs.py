@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
@@ -60,6 +62,20 @@ def test_lines_become_vectors(pair, regardant, tmp_path):
     said = regardant("encode", own.folder, "--input", tmp_path / "lines.txt", "--json")
     assert [one["text"] for one in json.loads(said.out)["vectors"]] == texts
     assert json.loads(said.out)["vectors"][0]["vector"] == pytest.approx(expected[0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "column"), [("encode", "bert_vectors", "vector"), ("predict", "bert_classes", "details")]
+)
+def test_a_row_of_characters_that_the_tokenizer_removes_has_no_answer(pair, regardant, tmp_path, verb, name, column):
+    texts = [LINES[0], "\u200b", LINES[2], None, " \ufeff ", "\ufffd", "\u200b", LINES[0]]
+    pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), tmp_path / "a.parquet")
+    said = regardant(verb, pair(name).run.folder, "--data", tmp_path / "a.parquet", "--out", tmp_path / "out")
+    assert said.code == 0, said.err
+    rows = pq.read_table(tmp_path / "out").to_pylist()
+    assert [row["text" if verb == "encode" else "item"] for row in rows] == texts
+    assert [number for number, row in enumerate(rows) if row[column] is not None] == [0, 2, 7]
+    assert rows[0][column] == pytest.approx(rows[7][column]) if verb == "encode" else rows[1]["answer"] == ""
 
 
 def test_a_notebook_names_no_call_that_vectors_lack(pair):

@@ -1,46 +1,91 @@
 """Bulk work on Ray Data: actors that hold the model answer the shards. The only module that imports Ray.
 
-Ray restarts an actor that was killed, and its shard.
+Ray restarts an actor that was killed, and its shard. Ray wraps an exception of an actor in errors of its own, so actors
+return the errors that the user can fix as rows, and the driver raises them.
 """
 
 import logging
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regardant.bulk.work import Numbered, Work, answer_shard
+from regardant.config.plugins import modules_of
 from regardant.data.addresses import Shard
-from regardant.errors import ConfigError
+from regardant.errors import ConfigError, DataError, RegardantError
+
+if TYPE_CHECKING:
+    from regardant.run import Run
 
 CONNECTING = 10
 """Timeout in seconds for connecting to a cluster."""
+
+RAISED: dict[str, type[Exception]] = {"DataError": DataError, "OSError": OSError, "MemoryError": MemoryError}
+"""Errors that the driver raises, by the name that an actor returns: those that the command line explains."""
+
+
+class Plugins(NamedTuple):
+    """Modules that an actor imports before it opens the run."""
+
+    modules: list[str]
+    folders: list[str]
+    """Folders in which the driver finds modules."""
 
 
 class ModelActor:
     """Ray actor that holds the model of a run."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, plugins: Plugins) -> None:
         import torch
 
-        from regardant.run import load
-
         torch.set_num_threads(1)
-        self.work, self.run = work, load(work.run)
+        self.work, self.plugins = work, plugins
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Answer the shards of a batch; return the number of rows of each."""
+        """Answer the shards of a batch. Return the number of rows of each, and a name of RAISED with a message for a
+        shard that failed."""
         shards = [
             Numbered(int(number), Shard(str(address), int(size)))
             for number, address, size in zip(batch["number"], batch["address"], batch["size"], strict=True)
         ]
-        return {"rows": [answer_shard(self.work, self.run, shard) for shard in shards]}
+        rows, errors, messages = zip(*map(self._answered, shards), strict=True)
+        return {"rows": list(rows), "error": list(errors), "message": list(messages)}
+
+    @cached_property
+    def run(self) -> "Run":
+        """The run. Raises DataError if this machine lacks its folder or a plugin."""
+        from regardant.run import load
+
+        sys.path += [folder for folder in self.plugins.folders if folder not in sys.path]
+        try:
+            return load(self.work.run, self.plugins.modules)
+        except RegardantError as error:
+            raise DataError(f"a worker cannot open the run: {error}") from error
+
+    def _answered(self, numbered: Numbered) -> tuple[int, str, str]:
+        """Return the rows of a shard, a name of RAISED or an empty text, and a message."""
+        from regardant.training.devices import ran_out_of_memory
+
+        try:
+            return answer_shard(self.work, self.run, numbered), "", ""
+        except RegardantError as error:
+            return 0, "DataError", str(error)
+        except OSError as error:
+            return 0, "OSError", str(error)
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out_of_memory(error):
+                raise
+            return 0, "MemoryError", str(error)
 
 
 @contextmanager
-def cluster(address: str | None) -> Iterator[Callable[[Work, Sequence[Numbered]], Iterator[int]]]:
+def cluster(address: str | None) -> Iterator[Callable[[Work, "Run", Sequence[Numbered]], Iterator[int]]]:
     """Yield a function that answers shards on a cluster, or on this machine, with one actor per accelerator, or per
     processor if there is no accelerator.
 
@@ -52,9 +97,11 @@ def cluster(address: str | None) -> Iterator[Callable[[Work, Sequence[Numbered]]
     with ThreadPoolExecutor(1) as pool:  # Ray's processes end with the thread that started them
         connecting = pool.submit(_connect, address)
 
-        def answer(work: Work, shards: Sequence[Numbered]) -> Iterator[int]:
+        def answer(work: Work, run: "Run", shards: Sequence[Numbered]) -> Iterator[int]:
             connecting.result()
-            yield from _answer(work, shards)
+            modules = modules_of(run.config)
+            folders = [str(Path(folder).resolve()) for folder in sys.path] if modules else []
+            yield from _answer(work, Plugins(modules, folders), shards)
 
         try:
             yield answer
@@ -86,8 +133,11 @@ def _require_listening(address: str) -> None:
     socket.create_connection((host, int(port)), timeout=CONNECTING).close()
 
 
-def _answer(work: Work, shards: Sequence[Numbered]) -> Iterator[int]:
-    """Answer shards on the connected cluster. Yields the number of rows of each shard when it is answered."""
+def _answer(work: Work, plugins: Plugins, shards: Sequence[Numbered]) -> Iterator[int]:
+    """Answer shards on the connected cluster. Yields the number of rows of each shard when it is answered.
+
+    Raises an error of RAISED for the first shard that failed.
+    """
     import ray
     import ray.data
 
@@ -101,7 +151,9 @@ def _answer(work: Work, shards: Sequence[Numbered]) -> Iterator[int]:
         compute=ray.data.ActorPoolStrategy(size=actors),
         num_cpus=None if accelerators else 1,
         num_gpus=1 if accelerators else None,
-        fn_constructor_args=(work,),
+        fn_constructor_args=(work, plugins),
     )
     for row in answered.iter_rows():
+        if row["error"]:
+            raise RAISED[row["error"]](row["message"])
         yield int(row["rows"])

@@ -115,7 +115,7 @@ def _engine(on: str, address: str | None) -> Iterator[Callable[["Work", "Run", "
         from regardant.bulk.ray_data import cluster
 
         with cluster(address) as answer:
-            yield lambda work, _, left: answer(work, left) if left else iter(())
+            yield lambda work, run, left: answer(work, run, left) if left else iter(())
         return
     from regardant.bulk import answer_shard
 

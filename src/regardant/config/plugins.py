@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from regardant.config.base import Config
 from regardant.errors import ConfigError
 
 PARTS: Mapping[str, Mapping[str, str]] = {
@@ -36,6 +37,15 @@ def import_plugins(names: Sequence[str]) -> None:
                 f"plugin {name} cannot be imported ({type(error).__name__}: {error}): give the name of a module, "
                 "such as my_module for my_module.py in this folder"
             ) from error
+
+
+def modules_of(config: Config) -> list[str]:
+    """Return the modules outside the package that define classes of a configuration: another process that reads it has
+    to import them."""
+    values = [one for _, value in config for one in (value.values() if isinstance(value, Mapping) else [value])]
+    parts = [value for value in values if isinstance(value, Config)]
+    own = [] if type(config).__module__.startswith("regardant.") else [type(config).__module__]
+    return sorted({*own, *(module for part in parts for module in modules_of(part))})
 
 
 def plugin_module(file: Path) -> str:

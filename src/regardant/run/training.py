@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from regardant.config import Config
 from regardant.config.differences import differences
+from regardant.config.plugins import modules_of
 from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
@@ -202,7 +202,7 @@ def with_changes(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingCon
 def _fit(prepared: Prepared, record: Record, folder: Path, group: Group | None) -> Outcome:
     decisions = record.decided
     decisions.apply(prepared.job.model)
-    follower = [sys.executable, "-m", "regardant.run.follower", str(folder), *_modules_of(prepared.config)]
+    follower = [sys.executable, "-m", "regardant.run.follower", str(folder), *modules_of(prepared.config)]
     with started(decisions.processes, follower) if group is None else nullcontext(group) as group:
         group.wait_for_all()  # run.yaml is written: followers may read it
         outcome = _trainer(prepared, decisions, folder, group).fit()
@@ -253,10 +253,3 @@ def _trainer(prepared: Prepared, decisions: Decisions, folder: Path, group: Grou
         trainer.model = compiled(trainer.model)
     group.wait_for_all()
     return trainer
-
-
-def _modules_of(config: Config) -> list[str]:
-    """Return the modules outside the package that define classes of a configuration."""
-    parts = [value for _, value in config if isinstance(value, Config)]
-    own = [] if type(config).__module__.startswith("regardant.") else [type(config).__module__]
-    return sorted({*own, *(module for part in parts for module in _modules_of(part))})

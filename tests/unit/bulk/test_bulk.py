@@ -17,7 +17,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from regardant import run
-from regardant.bulk import work
+from regardant.bulk import ray_data, work
+from regardant.config.plugins import write_plugin
+from regardant.data.addresses import find_shards
+from regardant.errors import ConfigError
 from tests.runs import change_record
 from tests.unit.conftest import ENGLISH
 
@@ -209,6 +212,86 @@ def test_without_a_cluster_at_the_address_nothing_waits(regardant, tiny_run, tmp
     asked = ("--data", shards(tmp_path / "in"), "--out", tmp_path / "out", "--on", "ray", "--address", address)
     said = regardant("translate", tiny_run, *asked)
     assert said.code == 2 and f"--address {address}: " in said.err and message in said.err and said.err.count("\n") == 1
+
+
+def program(*command, path="."):
+    """Run the program in a process of its own, since Ray warns and plugins stay imported. `path` is where it finds
+    modules."""
+    begin = f"import sys; sys.path.append({str(path)!r}); from regardant.cli import main; main()"
+    arguments = [sys.executable, "-c", begin, *map(str, command)]
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=500, check=False)
+
+
+@pytest.mark.slow
+def test_an_actor_of_ray_imports_the_plugins_of_its_run(corpus, tmp_path):
+    """The module is neither in the working directory nor in PYTHONPATH, where Ray itself lets actors find it."""
+    (tmp_path / "mine").mkdir()
+    write_plugin("attention", "my_cosines", tmp_path / "mine")
+    settings = ("model.encoder.self_attention.kind=my_cosines", "training.max_updates=2")
+    data = shards(tmp_path / "in", SENTENCES[:6])
+    answer = ("translate", tmp_path / "run", "--data", data, "--out")
+    for command in (
+        ("train", corpus / "tiny.yaml", "--out", tmp_path / "run", *(f"--set={one}" for one in settings)),
+        (*answer, tmp_path / "out", "--on", "ray"),
+        (*answer, tmp_path / "local"),
+    ):
+        said = program("--plugin", "my_cosines", *command, path=tmp_path / "mine")
+        assert said.returncode == 0, said.stderr
+    assert answers(tmp_path / "out") == answers(tmp_path / "local") != []
+    works = [(tmp_path / folder / "_work.json").read_bytes() for folder in ("out", "local")]
+    assert works[0] == works[1]
+
+
+@pytest.mark.slow
+def test_an_error_of_an_actor_of_ray_names_the_shard_and_the_rows(trained_on_digits, digit, tmp_path):
+    data = shards(tmp_path / "in", [*[str(digit)] * 3, "no/such.png"], parts=2)
+    said = program("predict", trained_on_digits().folder, "--data", data, "--out", tmp_path / "out", "--on", "ray")
+    lines = [line for line in said.stderr.splitlines() if "core_worker.cc" not in line]  # Ray's own warning
+    assert said.returncode == 2 and len(lines) == 1, said.stderr
+    assert lines[0].startswith(f"regardant: {data / '01.parquet'} rows 1 to 2: no/such.png cannot be read")
+
+
+def answered_by_actor(folder, given, out, modules=()):
+    """Return what an actor returns for one shard of sentences to translate."""
+    (shard,) = find_shards(str(given))
+    actor = ray_data.ModelActor(
+        work.Work(str(folder), "translate", ("text",), {}, str(out)), ray_data.Plugins(list(modules), [])
+    )
+    batch = {"number": [0], "address": [shard.address], "size": [shard.size]}
+    return {name: one for name, (one,) in actor(batch).items()}
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (ConfigError("no beam"), "DataError"),
+        (OSError(28, "No space left on device"), "OSError"),
+        (MemoryError("too much"), "MemoryError"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "MemoryError"),
+    ],
+)
+def test_an_actor_returns_an_error_that_the_user_can_fix(tiny_run, tmp_path, monkeypatch, error, name):
+    def fail(*given):
+        raise error
+
+    monkeypatch.setitem(work.VERBS, "translate", fail)
+    returned = answered_by_actor(tiny_run, shards(tmp_path / "in", parts=1), tmp_path / "out")
+    where = f"{tmp_path / 'in' / '00.parquet'} rows 1 to 60: " if name == "DataError" else ""
+    assert returned == {"rows": 0, "error": name, "message": f"{where}{error}"}
+
+
+def test_an_actor_raises_other_errors(tiny_run, tmp_path, monkeypatch):
+    monkeypatch.setitem(work.VERBS, "translate", lambda *given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        answered_by_actor(tiny_run, shards(tmp_path / "in", parts=1), tmp_path / "out")
+
+
+def test_a_worker_without_the_plugin_or_the_run_is_told(tiny_run, tmp_path):
+    data = shards(tmp_path / "in", parts=1)
+    returned = answered_by_actor(tiny_run, data, tmp_path / "out", ["no_such_plugin"])
+    assert returned["message"].startswith("a worker cannot open the run: plugin no_such_plugin cannot be imported")
+    returned = answered_by_actor(tmp_path / "gone", data, tmp_path / "out")
+    assert returned["error"] == "DataError" and returned["message"].startswith("a worker cannot open the run: ")
 
 
 @pytest.mark.slow

@@ -1,11 +1,12 @@
 """Sections of several kinds, which anyone can add to."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import pytest
 
 from regardant.config import Config, Variants, load
-from regardant.config.plugins import import_plugins
+from regardant.config.plugins import import_plugins, modules_of
 from regardant.config.schema import describe
 from regardant.errors import ConfigError
 
@@ -112,6 +113,18 @@ def test_two_of_one_kind_are_refused():
 
         class Again(Shape):
             kind: Literal["circle"] = "circle"
+
+
+def test_modules_of_a_configuration_are_those_of_its_parts_outside_the_package(monkeypatch):
+    class Album(Config):
+        first: Shape = Circle()
+        others: Mapping[str, Shape] = {}
+
+    monkeypatch.setattr(Album, "__module__", "regardant.album")
+    monkeypatch.setattr(Circle, "__module__", "regardant.circles")
+    assert modules_of(Album()) == []
+    assert modules_of(Album(others={"a": Square(side=1)})) == [Square.__module__]
+    assert modules_of(Album(first=Square(side=1))) == [Square.__module__]
 
 
 def test_a_plugin_is_a_module_in_reach(tmp_path, monkeypatch):

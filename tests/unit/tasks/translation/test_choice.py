@@ -5,6 +5,7 @@ import sys
 import pytest
 
 import regardant
+from regardant.errors import RunError
 from regardant.evaluation.translation import corpus_bleu
 from regardant.tasks.translation.use import choice
 from regardant.tasks.translation.use.choice import ComparedEngine
@@ -77,6 +78,30 @@ def test_a_damaged_choice_is_made_anew(own, text):
     (own / "engines").mkdir()
     (own / "engines" / "choice.json").write_text(text, encoding="utf-8")
     assert regardant.load(own).translation.choose_engine().engine in ("torch", *choice.TRIED)
+
+
+def test_without_a_place_for_exports_and_the_choice_torch_is_chosen_each_time(own):
+    (own / "engines").write_text("a file", encoding="utf-8")  # root can write to a read-only folder
+    for _ in range(2):
+        said = []
+        found = regardant.load(own).translation.choose_engine(said.append)
+        assert found.engine == "torch" and "cannot be written" in found.reason and len(said) == 1
+    assert (own / "engines").read_text(encoding="utf-8") == "a file"
+
+
+def test_exports_that_can_only_be_read_are_compared_anew_each_time(own, monkeypatch):
+    regardant.load(own).translation.choose_engine()
+    kept = own / "engines" / "choice.json"
+    kept.unlink()
+
+    def refused(path, content):
+        raise RunError(f"cannot write {path}")
+
+    monkeypatch.setattr(choice, "write_atomically", refused)
+    for _ in range(2):
+        said = []
+        regardant.load(own).translation.choose_engine(said.append)
+        assert len(said) == 1 and not kept.exists()
 
 
 def test_few_validation_sentences_choose_nothing(trained):

@@ -112,7 +112,7 @@ def choose_engine(
         )
     log(f"comparing engines on {len(sources)} validation sentences, once for these weights")
     choice = _compare(engines, sources, list(text["target"][:SENTENCES]), generation, metrics, origin)
-    with suppress(OSError):
+    with suppress(RunError):  # another user's run may be read-only
         choice.save(path)
     return choice
 

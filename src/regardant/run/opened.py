@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from regardant.checks.agreement import Agreement, compare_ways
 from regardant.checks.agreement.comparison import KeptCase
 from regardant.checks.doctor import Diagnosis, examine
-from regardant.checks.doctor.case import Case
+from regardant.checks.doctor.case import Case, LeftOut
 from regardant.config import Config
 from regardant.config.plugins import import_plugins
 from regardant.data.item_files import list_item_files
@@ -142,20 +142,26 @@ class Run:
         return scores
 
     def doctor(self) -> Diagnosis:
-        """Diagnose the run, finished or not: problems, each with the evidence and a cure."""
+        """Diagnose the run, finished or not: problems, each with the evidence and a cure. Raises RunError for a damaged
+        model."""
         self.require_data()
         events, record = read_events(self.folder / "metrics.jsonl"), self.record
-        return examine(Case(self.config, record.decided, record.plan, events, lambda: self.trained))
+        return examine(Case(self.config, record.decided, record.plan, events, self._trained_if_any))
+
+    def _trained_if_any(self) -> Trained:
+        """Return the trained model. Raises LeftOut if the run has saved none yet, RunError if it is damaged or gone."""
+        if WEIGHTS not in self.record.files and not (self.folder / WEIGHTS).is_file():
+            raise LeftOut(f"{self.folder} has no {WEIGHTS} yet: no weights were saved")
+        return self.trained
 
     def check(self) -> Agreement:
         """Check on the validation data that equivalent computations of the model agree: with and without a cache, alone
-        and in a batch, before and after loading it again. Agreement.failed names those that differ."""
+        and in a batch, before and after loading it again. Agreement.failed names those that differ. Raises RunError for
+        a run without a model or with a damaged one."""
         self.require_data()
-        record = self.record
+        record, trained = self.record, self.trained
         return compare_ways(
-            KeptCase(
-                self.config, record.decided, record.plan, (), lambda: self.trained, lambda: load(self.folder).trained
-            )
+            KeptCase(self.config, record.decided, record.plan, (), lambda: trained, lambda: load(self.folder).trained)
         )
 
     def require_data(self) -> None:

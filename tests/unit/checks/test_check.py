@@ -13,6 +13,7 @@ import regardant
 from regardant.checks.agreement import COMPARISONS, Agreement, files, ways
 from regardant.checks.agreement.comparison import Compared, KeptCase, compare_scores
 from regardant.checks.doctor.case import worst
+from regardant.errors import RunError
 from regardant.training.checkpoints import save_weights
 from tests.runs import runs_of
 
@@ -136,6 +137,35 @@ def test_the_command_prints_a_table_and_exits_with_1_for_a_difference(trained_on
     told = "FAILED cached = uncached 0.5 of at most 0.001 standard deviations of the scores, row 3"
     assert " ".join(first.split()) == told
     assert others == [f"-       x{' ' * 16}  left out: no attention", "1 of 1 FAILED"]
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "missing"])
+def test_a_run_without_its_weights_is_refused(own_run, regardant, damage):
+    weights = own_run / "model.safetensors"
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]) if damage == "flipped" else content[:100])
+    if damage == "missing":
+        weights.unlink()
+    said = regardant("check", own_run)
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert "model.safetensors" in said.err
+
+
+def test_weights_damaged_since_the_run_was_opened_are_refused(own_run):
+    run = regardant.load(own_run)
+    assert run.check().agrees
+    (own_run / "model.safetensors").write_bytes(b"")
+    with pytest.raises(RunError, match=r"model\.safetensors is not what training wrote"):
+        run.check()
+
+
+def test_a_check_that_compares_nothing_does_not_say_that_all_agree(trained_on_text, tmp_path, regardant):
+    folder = shutil.copytree(trained_on_text().folder, tmp_path / "run")
+    shutil.rmtree(folder / "data")
+    said = regardant("check", folder)
+    assert (said.code, said.lines[-1]) == (1, "nothing was compared")
+    assert all(" left out: " in line for line in said.lines[:-1])
+    assert regardant("check", folder, "--json").code == 1
 
 
 NAN = float("nan")

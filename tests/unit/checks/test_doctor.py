@@ -702,6 +702,21 @@ def test_without_its_data_a_run_keeps_its_curves(trained, tmp_path):
     assert not (folder / "data").exists()
 
 
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_damaged_weights_are_refused_and_weights_that_are_not_saved_yet_are_left_out(own_run, regardant, damage):
+    weights = own_run / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    if damage == "missing":
+        weights.unlink()
+    said = regardant("doctor", own_run)
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert "model.safetensors" in said.err
+    change_record(own_run, lambda content: content["files"].pop("model.safetensors"))
+    weights.unlink(missing_ok=True)
+    said = regardant("doctor", own_run)
+    assert said.code == 0 and "has no model.safetensors yet" in said.out
+
+
 def test_a_folder_that_is_no_run_is_one_line(regardant, tmp_path):
     said = regardant("doctor", tmp_path)
     assert (said.code, said.out) == (2, "")

@@ -32,6 +32,11 @@ class Agreement:
         """Names of comparisons whose difference exceeds the bound or is NaN."""
         return [name for name, one in self.compared.items() if not one.agrees]
 
+    @property
+    def agrees(self) -> bool:
+        """True if something was compared and nothing failed."""
+        return bool(self.compared) and not self.failed
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json, which has no NaN and no infinity: such a difference is None."""
         return {
@@ -57,9 +62,13 @@ class Agreement:
             for name, one in self.compared.items()
         ]
         lines += [f"-       {name:{width}}  left out: {why}" for name, why in self.left_out.items()]
+        return [*lines, self._verdict()]
+
+    def _verdict(self) -> str:
         count = len(self.compared)
-        verdict = f"{len(self.failed)} of {count} FAILED" if self.failed else f"all {count} agree"
-        return [*lines, verdict]
+        if not count:
+            return "nothing was compared"
+        return f"{len(self.failed)} of {count} FAILED" if self.failed else f"all {count} agree"
 
 
 def compare_ways(case: KeptCase) -> Agreement:

@@ -74,7 +74,7 @@ class Case:
     events: Sequence[Mapping[str, Any]]
     """The events of metrics.jsonl."""
     open: Callable[[], Trained]
-    """Function that opens the trained run. Raises RunError if there is no model yet."""
+    """Function that opens the trained run. Raises LeftOut if there is no model yet, RunError for a damaged one."""
 
     @cached_property
     def training(self) -> list[Mapping[str, Any]]:
@@ -107,17 +107,15 @@ class Case:
 
     @cached_property
     def trained(self) -> Trained:
-        """The trained run. Raises LeftOut if there is no model yet."""
-        try:
-            return self.open()
-        except RunError as error:
-            raise LeftOut(str(error)) from error
+        """The trained run. Raises LeftOut if there is no model yet, RunError for a damaged one."""
+        return self.open()
 
     @cached_property
     def probe(self) -> Probe:
         """Rows of validation data that checks run the model on. Raises LeftOut if the data is gone."""
+        trained = self.trained  # outside `try`: a damaged model is refused, not left out
         try:
-            return self.trained.probe()
+            return trained.probe()
         except RunError as error:
             raise LeftOut(str(error)) from error
 

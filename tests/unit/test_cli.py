@@ -353,6 +353,12 @@ def test_the_name_of_a_file_is_translated_with_a_note(regardant, tiny_run, tmp_p
     assert "--input" not in regardant("translate", tiny_run, "the cat").err
 
 
+@pytest.mark.parametrize("text", ["猫が犬を見る。" * 20, "a cat " * 100, "猫\0"])
+def test_a_text_that_no_file_can_be_named_is_translated(regardant, tiny_run, text):
+    said = regardant("translate", tiny_run, "--engine", "torch", text)
+    assert (said.code, len(said.lines)) == (0, 1), said.err
+
+
 def test_sentences_on_the_command_line_are_translated_as_those_on_stdin(regardant, tiny_run):
     assert regardant("translate", tiny_run, *SENTENCES).out == regardant("translate", tiny_run, stdin=SENTENCES).out
     assert regardant("translate", tiny_run, "").out == "\n"

@@ -118,6 +118,13 @@ def test_a_file_that_is_no_image_is_one_line(regardant, digits_run, tmp_path):
     assert said.err.startswith(f"regardant: {tmp_path / 'b.png'} cannot be read (No such file or directory)")
 
 
+def test_an_item_whose_name_is_too_long_is_one_line(regardant, digits_run):
+    name = "猫" * 100  # 300 bytes; a file name has at most 255
+    assert run.load(digits_run).items_of([name]) == [name]
+    said = regardant("predict", digits_run, name)
+    assert (said.code, len(said.err.splitlines())) == (2, 1) and "File name too long" in said.err
+
+
 def test_patches_that_a_model_cannot_read_are_refused_before_training(regardant):
     said = regardant("plan", "digits-vit", "--set", "model.max_length=3")
     assert said.code == 2

@@ -1,6 +1,7 @@
 """Verbs that answer items with a run."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -328,7 +329,7 @@ def _lines(items: Sequence[str], source: Path | None) -> Iterator[Iterator[str]]
 def _note_files(texts: Sequence[str]) -> None:
     """Warn about texts that are names of files: the name is translated, not the file."""
     for text in texts:
-        if len(text) < 256 and "\0" not in text and Path(text).is_file():
+        if os.path.isfile(text):  # False for a text too long for a name, for which Path.is_file raises OSError
             log(f"{text!r} is translated as a text; to translate the lines of the file, give --input {text}")
 
 

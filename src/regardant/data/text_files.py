@@ -143,19 +143,19 @@ def _conversion(place: Path | str, encoding: str) -> str:
 
 def require_file(path: Path) -> None:
     """Raise DataError unless the path is a file; the message suggests a file of a similar name."""
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that is too long, for which Path.is_dir raises OSError
         raise DataError(f"{path} is a folder, where a file of sentences is needed; name a file in it")
     if "\0" in str(path):
         raise DataError(f"the path {str(path)!r} contains a NUL character, which no path may: correct it")
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise DataError(f"{path} is a device or a pipe, which cannot be read twice: write it to a file first")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise DataError(f"there is no file {path}; {near_names(path)}")
 
 
 def near_names(path: Path) -> str:
     """Return the end of a message about a missing file: a file of a similar name, or that there is none."""
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         return f"there is no folder {path.parent} either; paths start at the current folder or at `root`"
     from regardant.config.did_you_mean import did_you_mean  # deferred: imports pydantic, which would slow `--help`
 

@@ -8,6 +8,7 @@ Shape legend: N rows, C columns, L steps of history, T patches.
 
 import csv
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -140,7 +141,7 @@ class SeriesCodec(Codec):
     def parse(self, argument: str) -> Series:
         """Return the columns of the run from a table, or the column of `FILE:COLUMN`. Raises DataError."""
         path, names = Path(argument), list(self.statistics.names)
-        if not path.is_file() and ":" in argument:
+        if not os.path.isfile(path) and ":" in argument:
             file, _, column = argument.rpartition(":")
             require_column(f"the run of {file}", column, names)
             path, names = Path(file), [column]

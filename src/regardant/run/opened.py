@@ -1,5 +1,6 @@
 """Open run folders: the methods that use a trained model."""
 
+import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -208,7 +209,7 @@ class Run:
         folder without any."""
         items: list[str] = []
         for argument in arguments:
-            if not self.config.suffixes or not Path(argument).is_dir():
+            if not self.config.suffixes or not os.path.isdir(argument):
                 items.append(argument)
                 continue
             paths = list_item_files(Path(argument)).values()

@@ -103,6 +103,12 @@ def test_an_item_that_cannot_be_read_is_one_line(codec, tmp_path, item, told):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("item", ["字" * 100 + ".csv", "字" * 100 + ".csv:a"])  # 300 bytes; a file name has at most 255
+def test_an_item_whose_name_is_too_long_is_no_file(codec, item):
+    with pytest.raises(DataError, match="there is no file 字"):
+        codec.parse(item)
+
+
 def test_items_of_another_kind_are_one_line():
     with pytest.raises(DataError, match=r"2 items were given, not one table of series: set another input.kind"):
         CONFIG.fit(["a", "b"])

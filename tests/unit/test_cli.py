@@ -346,6 +346,20 @@ def test_a_file_is_translated_into_a_file(regardant, tiny_run, tmp_path):
     assert missing.code == 2 and "cannot be read (No such file or directory)" in missing.err
 
 
+@pytest.mark.parametrize("output", ["out", "", ".", "out/.."])
+def test_a_folder_as_output_is_refused_before_anything_is_translated(
+    regardant, tiny_run, tmp_path, monkeypatch, output
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr("regardant.run.load", lambda *given: pytest.fail("opened"))
+    for verb in ("translate", "predict"):
+        said = regardant(verb, tiny_run, "the cat", "--output", output)
+        assert (said.code, said.out) == (2, "")
+        assert said.err == f"regardant: --output {output or '.'} is a folder: give the name of a file\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_the_name_of_a_file_is_translated_with_a_note(regardant, tiny_run, tmp_path):
     (tmp_path / "a.en").write_text("the cat\n")
     said = regardant("translate", tiny_run, tmp_path / "a.en")

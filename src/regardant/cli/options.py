@@ -1,5 +1,6 @@
 """The Typer application, and the options that several verbs share."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from regardant.cli.help import Program
 from regardant.cli.lines import log
+from regardant.errors import ConfigError
 
 if TYPE_CHECKING:
     from regardant.run import Run
@@ -22,6 +24,14 @@ def _existing_run(run: Path) -> Path:
     from regardant.config.run_files import run_file
 
     return run_file(run).parent
+
+
+def _no_folder(output: Path | None) -> Path | None:
+    """Return the file. Raises ConfigError, before anything is computed, for a folder; an empty name is the current
+    one."""
+    if output is not None and os.path.isdir(output):
+        raise ConfigError(f"--output {output} is a folder: give the name of a file")
+    return output
 
 
 def engine_of(run: "Run", engine: str) -> str | None:
@@ -64,7 +74,10 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a 
 Input = Annotated[
     Path | None, typer.Option("--input", metavar="FILE", help="Read the texts or items from FILE, one a line.")
 ]
-Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write to FILE instead of stdout, all at the end.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", callback=_no_folder, help="Write to FILE instead of stdout, all at the end."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 BeamSize = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Hypotheses kept at each step; 1 is greedy search.")

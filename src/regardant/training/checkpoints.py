@@ -41,12 +41,14 @@ _HEADER = "regardant"
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write `content` (text as UTF-8) to `path`, in one step for every reader. Makes the folder if need be.
 
-    The target of a symbolic link is replaced. A device or a pipe is written to directly. Raises RunError if `path`
-    cannot be written.
+    The target of a symbolic link is replaced. A device or a pipe is written to directly. Raises RunError if `path` is a
+    folder or cannot be written.
     """
     written = content.encode() if isinstance(content, str) else content
     with _named_errors(path):
-        if path.exists() and not path.is_file() and not path.is_dir():
+        if path.is_dir():
+            raise RunError(f"cannot write {path}, which is a folder: give the name of a file")
+        if path.exists() and not path.is_file():
             path.write_bytes(written)
             return
         target = path.resolve() if path.is_symlink() else path

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -178,6 +179,17 @@ def test_a_symbolic_link_stays_and_the_file_that_it_names_is_written(tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(RunError, match=r"cannot write .*loop"):
         write_atomically(tmp_path / "loop", "x")
+
+
+@pytest.mark.parametrize("name", ["folder", "", ".", "link"])
+def test_a_folder_is_not_written_to(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    with pytest.raises(RunError) as refused:
+        write_atomically(Path(name), "x")
+    assert str(refused.value) == f"cannot write {name or '.'}, which is a folder: give the name of a file"
+    assert files_in(tmp_path) == ["folder", "link"] and files_in(tmp_path / "folder") == []
 
 
 def test_a_pipe_is_written_into_and_stays(tmp_path):

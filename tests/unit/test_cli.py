@@ -557,6 +557,17 @@ def test_a_verb_for_another_task_is_one_line(regardant, tiny_run, trained_on_tex
     assert f"which has no {verb}: it has" in said.err
 
 
+def test_a_run_that_does_not_translate_is_refused_before_stdin_is_read(
+    regardant, trained_on_text, tmp_path, monkeypatch
+):
+    (tmp_path / "given.fr").write_text("le chat\n", encoding="utf-8")
+    monkeypatch.setattr(cli.answering, "stdin", lambda: pytest.fail("stdin is read"))
+    for options in ([], ["--score", tmp_path / "given.fr"]):
+        said = regardant("translate", trained_on_text().folder, *options)
+        assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
+        assert "is a run of language_modelling, which has no translate: it has" in said.err
+
+
 def test_a_language_model_is_trained_planned_and_evaluated_by_the_same_verbs(regardant, text_file, tmp_path):
     small = ("training.max_updates=3", "model.max_length=16", "model.d_model=16", "model.num_layers=1", "model.d_ff=32")
     given = [word for one in (f"data.source={text_file}", *small) for word in ("--set", one)]

@@ -147,6 +147,7 @@ def translate(
     if score is not None and given:
         raise ConfigError("--score does not translate: leave out all other options but --input, --output and --json")
     loaded = load(run)
+    loaded.require_verb("translate")  # Run.score takes other arguments for a language model
     prefix = None if prefix is None else as_text(prefix)
     _note_files(text)
     with _lines(text, source) as lines:

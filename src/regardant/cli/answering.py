@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_items_or_corpus
+from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_corpus, require_items_or_corpus
 from regardant.cli.lines import Progress, as_json_line, as_text, log, print_json, read_arguments, read_lines, stdin
 from regardant.cli.options import AsJson, BeamSize, Engine, Input, Output, Penalty, RunFolder, app, engine_of
 from regardant.errors import ConfigError, DataError
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from regardant.tasks.sequence_to_sequence.generator import GeneratedText
 
 LINES_AT_ONCE = 512
+
+FOUND = 5
+"""Number of texts that `encode --search` prints by default."""
 
 ScoredFile = Annotated[
     Path | None,
@@ -51,8 +54,8 @@ def predict(
     output: Output = None,
     data: Data = None,
     out: Out = None,
-    column: Column = "text",
-    on: On = "local",
+    column: Column = None,
+    on: On = None,
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:
@@ -70,6 +73,7 @@ def predict(
         require_items_or_corpus(items=items, **{"--input": source, "--output": output, "--json": as_json})
         answer_corpus(run, "predict", data, out, (column,), on, address)
         return
+    require_corpus(**{"--column": column, "--on": on, "--address": address})
     from regardant.run import load
 
     items = items or []
@@ -118,8 +122,8 @@ def translate(
     with_scores: Annotated[bool, typer.Option("--with-scores", help="Score and tab before each translation.")] = False,
     data: Data = None,
     out: Out = None,
-    column: Column = "text",
-    on: On = "local",
+    column: Column = None,
+    on: On = None,
     address: Address = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
@@ -139,15 +143,14 @@ def translate(
         require_items_or_corpus(sentences=text, **unfit, **{"--json": as_json, "--prefix": prefix, "--nbest": nbest})
         answer_corpus(run, "translate", data, out, (column,), on, address, engine=engine, **options)
         return
+    require_corpus(**{"--column": column, "--on": on, "--address": address})
     from regardant.run import load
 
     text = text or []
     _require_one_source(text, source)
-    given = with_scores or prefix is not None or engine != "auto" or any(one is not None for one in options.values())
-    if score is not None and given:
-        raise ConfigError("--score does not translate: leave out all other options but --input, --output and --json")
+    _require_no_search(score, engine, with_scores=with_scores or None, prefix=prefix, **options)
     loaded = load(run)
-    loaded.require_verb("translate")  # Run.score takes other arguments for a language model
+    loaded.require_verb("translate")  # Run.score of a language model takes one text
     prefix = None if prefix is None else as_text(prefix)
     _note_files(text)
     with _lines(text, source) as lines:
@@ -170,11 +173,13 @@ def encode(
     search: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Print the texts that are most similar to this one.")
     ] = None,
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of texts that --search prints.")] = 5,
+    count: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of texts that --search prints. [default: 5]")
+    ] = None,
     data: Data = None,
     out: Out = None,
-    column: Column = "text",
-    on: On = "local",
+    column: Column = None,
+    on: On = None,
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:
@@ -187,9 +192,13 @@ def encode(
         regardant encode runs/minilm --data s3://texts/en --out s3://texts/vectors
     """
     if data or out:
-        require_items_or_corpus(texts=texts, **{"--input": source, "--search": search, "--json": as_json})
+        unfit = {"--input": source, "--search": search, "--count": count, "--json": as_json}
+        require_items_or_corpus(texts=texts, **unfit)
         answer_corpus(run, "encode", data, out, (column,), on, address)
         return
+    require_corpus(**{"--column": column, "--on": on, "--address": address})
+    if count is not None and search is None:
+        raise ConfigError("--count without --search: give --search TEXT, or leave out --count")
     from regardant.run import load
 
     texts = texts or []
@@ -207,7 +216,7 @@ def encode(
             print(" ".join(f"{number:.6g}" for number in vector))
         return
     search = as_text(search)
-    found = encoder.search(search, lines, count)
+    found = encoder.search(search, lines, count or FOUND)
     if as_json:
         print_json({"query": search, "found": [one._asdict() for one in found]})
         return
@@ -308,6 +317,12 @@ def _cut(lines: Iterator[str], done: int) -> list[str]:
 def _require_one_source(items: Sequence[str], source: Path | None) -> None:
     if items and source is not None:
         raise ConfigError(f"items were given as arguments and by --input {source}: leave one of them out")
+
+
+def _require_no_search(score: Path | None, engine: str, **options: object) -> None:
+    """Raise ConfigError for options of a search beside --score."""
+    if score is not None and (engine != "auto" or any(one is not None for one in options.values())):
+        raise ConfigError("--score does not translate: leave out all other options but --input, --output and --json")
 
 
 def _on_terminal(items: Sequence[str], source: Path | None) -> bool:

@@ -32,16 +32,20 @@ Out = Annotated[
     ),
 ]
 On = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="ENGINE", help="Where --data is answered: local (this process) or ray (workers on a cluster)."
+        metavar="ENGINE",
+        help="Where --data is answered: local (this process) or ray (workers on a cluster). [default: local]",
     ),
 ]
 Address = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Cluster of --on ray. Without it, workers are started on this machine."),
 ]
-Column = Annotated[str, typer.Option(metavar="NAME", help="Column of --data to read; `text` for .txt shards.")]
+Column = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of --data to read; `text` for .txt shards. [default: text]"),
+]
 
 
 @app.command()
@@ -51,7 +55,7 @@ def score(
     out: Out = None,
     source: Annotated[str, typer.Option(metavar="NAME", help="Column of the sources.")] = "source",
     target: Annotated[str, typer.Option(metavar="NAME", help="Column of the translations.")] = "target",
-    on: On = "local",
+    on: On = None,
     address: Address = None,
 ) -> None:
     """Score the sentence pairs of a corpus. The score is the log-probability, in nats, of a translation given its
@@ -70,14 +74,16 @@ def answer_corpus(
     verb: str,
     data: str | None,
     out: str | None,
-    columns: tuple[str, ...],
-    on: str,
+    columns: tuple[str | None, ...],
+    on: str | None,
     address: str | None,
     **options: Any,
 ) -> None:
-    """Answer all rows of the shards at `data`, and write the answers to `out`. Raises RegardantError."""
+    """Answer all rows of the shards at `data`, and write the answers to `out`. A column that is not named is `text`.
+    Raises RegardantError."""
     if data is None or out is None:
         raise ConfigError("--data and --out belong together: give both, or none of them")
+    on = on or "local"
     if on not in ("local", "ray"):
         raise ConfigError(f"--on {on}: allowed are local and ray")
     if address is not None and on != "ray":
@@ -93,7 +99,8 @@ def answer_corpus(
 
         run = load(folder)
         run.require_verb({"score": "translate"}.get(verb, verb))
-        work = Work(str(Path(folder).resolve()), verb, columns, given, out)
+        names = tuple(name or "text" for name in columns)
+        work = Work(str(Path(folder).resolve()), verb, names, given, out)
         left = begin(work, shards, run.weights)
         if len(left) < len(shards):
             log(f"{len(shards) - len(left):,} of {len(shards):,} shards are answered, {len(left):,} are left")
@@ -106,6 +113,12 @@ def require_items_or_corpus(**others: object) -> None:
     """Raise ConfigError if items, or options of items, are given beside a corpus."""
     if given := [name for name, value in others.items() if value]:
         raise ConfigError(f"--data answers a corpus: leave out {', '.join(given)}")
+
+
+def require_corpus(**options: object) -> None:
+    """Raise ConfigError for options of a corpus without one."""
+    if given := ", ".join(name for name, value in options.items() if value is not None):
+        raise ConfigError(f"{given} without --data: give --data SHARDS and --out FOLDER, or leave out {given}")
 
 
 @contextmanager

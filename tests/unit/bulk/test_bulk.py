@@ -157,6 +157,29 @@ def test_options_that_do_not_fit_are_refused_in_one_line(regardant, tiny_run, op
     assert said.code == 2 and message in said.err and said.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("verb", ["translate", "predict", "encode"])
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        (("--column", "en"), "--column"),
+        (("--on", "local"), "--on"),
+        (("--column", "text", "--on", "ray", "--address", "a:1"), "--column, --on, --address"),
+    ],
+)
+def test_options_of_a_corpus_without_one_are_refused_in_one_line(regardant, tiny_run, verb, options, given):
+    said = regardant(verb, tiny_run, "a text", *options)
+    expected = f"{given} without --data: give --data SHARDS and --out FOLDER, or leave out {given}"
+    assert (said.code, said.out, said.err) == (2, "", f"regardant: {expected}\n")
+
+
+def test_a_number_of_texts_found_without_a_search_is_refused_in_one_line(regardant, tiny_run):
+    said = regardant("encode", tiny_run, "a text", "--count", 5)
+    expected = "--count without --search: give --search TEXT, or leave out --count"
+    assert (said.code, said.out, said.err) == (2, "", f"regardant: {expected}\n")
+    said = regardant("encode", tiny_run, "--count", 5, "--data", "x", "--out", "y")
+    assert said.code == 2 and said.err == "regardant: --data answers a corpus: leave out --count\n"
+
+
 def test_a_run_of_another_task_is_refused(regardant, tiny_run, tmp_path):
     said = regardant("encode", tiny_run, "--data", shards(tmp_path / "in"), "--out", tmp_path / "out")
     assert said.code == 2 and not (tmp_path / "out").exists()

@@ -101,6 +101,34 @@ def test_a_broken_contract_is_named_and_nothing_is_trained(written):
     assert not (written / "runs").exists()
 
 
+CANNOT_BE_BUILT = """
+    def reset(self):
+        raise ValueError("a bug of the user")
+"""
+
+
+def test_a_mechanism_that_cannot_be_built_breaks_a_contract(written):
+    module = written / "my_attention.py"
+    text = module.read_text(encoding="utf-8").replace("        super().__init__()\n", "        self.reset()\n")
+    module.write_text(text + CANNOT_BE_BUILT, encoding="utf-8")
+    tried = program(written, "try", "my_attention.py")
+    assert (tried.returncode, tried.stdout) == (1, "")
+    assert tried.stderr.splitlines()[1:] == [
+        "BROKEN  the mechanism can be built: ValueError; a bug of the user",
+        "contracts       0 of 1 kept",
+    ]
+
+
+def test_a_mechanism_with_a_field_without_a_default_is_refused_in_one_line(written):
+    module = written / "my_attention.py"
+    text = module.read_text(encoding="utf-8").replace("Field(10.0, gt=0)", "Field(gt=0)")
+    module.write_text(text, encoding="utf-8")
+    tried = program(written, "try", "my_attention.py")
+    assert (tried.returncode, tried.stdout) == (2, "")
+    (told,) = tried.stderr.splitlines()[1:]
+    assert told.startswith("regardant: my_attention.py: MyAttentionConfig cannot be made with its defaults (gain: ")
+
+
 def test_a_module_without_attention_is_refused(tmp_path):
     (tmp_path / "nothing.py").write_text("", encoding="utf-8")
     tried = program(tmp_path, "try", "nothing.py")

@@ -14,10 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from pydantic import ValidationError
+
 from regardant import config as configuration
 from regardant.attention import AttentionConfig
 from regardant.checks.contracts import Contracts, check_contracts, maker
 from regardant.config.plugins import import_plugins, plugin_module
+from regardant.config.problems import explain
 from regardant.errors import ConfigError
 from regardant.run.comparing import compare
 from regardant.run.opened import load
@@ -86,7 +89,8 @@ class Trial:
 
     @classmethod
     def of(cls, file: Path, folder: Path | None) -> Self:
-        """Return the trial of the mechanism that a module adds. Raises ConfigError for none, and for several."""
+        """Return the trial of the mechanism that a module adds. Raises ConfigError for none, for several, and for one
+        that needs more settings than its kind."""
         name = plugin_module(file)
         import_plugins([name])
         kinds = {kind: made for kind, made in AttentionConfig.kinds().items() if made.__module__ == name}
@@ -97,7 +101,15 @@ class Trial:
                 "AttentionConfig that has a kind, as `regardant new attention my_attention` writes"
             )
         ((kind, settings),) = kinds.items()
-        return cls(file, kind, settings.model_validate({"kind": kind}), folder or Path("runs") / "try" / name)
+        try:
+            defaults = settings.model_validate({"kind": kind})
+        except ValidationError as error:
+            problems = "; ".join(f"{problem.path}: {problem.text}" for problem in explain(error, settings))
+            raise ConfigError(
+                f"{file}: {settings.__name__} cannot be made with its defaults ({problems}): `try` sets no field, so "
+                "give each a default that is allowed"
+            ) from error
+        return cls(file, kind, defaults, folder or Path("runs") / "try" / name)
 
     def contracts(self) -> Contracts:
         """Check the contracts of attention."""

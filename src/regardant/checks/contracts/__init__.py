@@ -17,6 +17,10 @@ from regardant.checks.contracts.scenes import HEAD_SIZE, NUM_HEADS
 __all__ = ["CONTRACTS", "BrokenContract", "Contract", "Contracts", "check_contracts", "maker"]
 
 
+BUILT = "the mechanism can be built"
+"""Name of the contract that a mechanism breaks whose `build` raises."""
+
+
 @dataclass(frozen=True)
 class Contracts:
     """Results of the contracts of one mechanism."""
@@ -46,9 +50,13 @@ def _build(config: AttentionConfig) -> Attention:
 
 
 def check_contracts(make: Make) -> Contracts:
-    """Check every contract that applies to a mechanism."""
-    honoured = make()
+    """Check every contract that applies to a mechanism. A mechanism that cannot be built breaks a contract of its own,
+    and no other is checked."""
     kept, broken, left_out = [], {}, []
+    try:
+        honoured = make()
+    except Exception as error:  # of a user's `build` or `__init__`
+        return Contracts([], {BUILT: _explained(error)}, [])
     for name, contract in CONTRACTS.items():
         if not contract.applies_to(honoured):
             left_out.append(name)

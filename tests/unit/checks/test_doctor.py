@@ -25,8 +25,9 @@ from regardant.checks.doctor.self_tests import (
     padding_mask,
     reversed_between,
 )
+from regardant.checks.doctor.settings import unknown_tokens
 from regardant.data.recordings import Recording, write_recording
-from regardant.data.vocabulary import EOS, PAD, SOS
+from regardant.data.vocabulary import EOS, PAD, SOS, UNK
 from regardant.errors import RunError
 from regardant.models.decoder_only import DecoderOnly
 from regardant.models.encoder_only import EncoderOnly
@@ -247,6 +248,28 @@ def test_unknown_tokens_are_found(doctor, tiny_config):
         r"\d+\.\d% of the source, \d+\.\d% of the target in validation, with word tokens", finding.evidence
     )
     assert "set tokenizer.kind=bpe" in finding.cure
+
+
+@pytest.mark.parametrize(("side", "path"), [("source", "input.tokenizer"), ("target", "tokenizer")])
+def test_unknown_tokens_name_the_tokenizer_of_their_side(side, path):
+    recipe = {
+        "task": "sequence_to_sequence",
+        "data": {"kind": "table", "source": "a.tsv"},
+        "input": {"kind": "text", "tokenizer": {"kind": "word", "vocab_size": 100}},
+        "tokenizer": {"kind": "character"},
+        "training": {"max_updates": 1},
+    }
+    tokens = {"source": torch.full((2, 3), 9), "target": torch.full((2, 3), 9)}
+    tokens[side][0, 0] = UNK
+    case = SimpleNamespace(
+        config=load_recipe(recipe),
+        probe=SimpleNamespace(inputs=tokens),
+        trained=SimpleNamespace(model=None),
+        unit=lambda name: "token",
+        lengths=lambda name: [3, 3],
+    )
+    (finding,) = unknown_tokens(case).findings
+    assert finding.cure.startswith(f"set {path}.kind=bpe, ") and f"or raise {path}.vocab_size" in finding.cure
 
 
 @pytest.fixture

@@ -98,7 +98,12 @@ def unknown_tokens(case: Case) -> Seen:
 
 
 def _tokenizer(config: TaskConfig, name: str) -> tuple[str, Any]:
-    """Return the path of the tokenizer of an input in a recipe, and its configuration."""
+    """Return the path of the tokenizer of an input in a recipe, and its configuration.
+
+    In `sequence_to_sequence`, `input.tokenizer` reads the source, and `tokenizer` the texts that are written.
+    """
+    if name == "source" and hasattr(config, "input"):
+        return "input.tokenizer", config.input.tokenizer
     if hasattr(config, "tokenizer"):
         return "tokenizer", config.tokenizer
     return f"{name}.tokenizer", getattr(config, name).tokenizer

@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,33 @@ def test_data_of_no_known_kind_is_one_line(tmp_path):
         advise(tmp_path / "a.bin", tmp_path / "out", 1)
     with pytest.raises(DataError, match=r"there is no .*none.csv"):
         advise(tmp_path / "none.csv", tmp_path / "out", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        ("reviews #2.csv", "classification"),
+        ("Reviews.CSV", "classification"),
+        ("reviews.csv.zst", "classification"),
+        ("reviews.jsonl.gz", "classification"),
+        ("yes: no.Txt.zst", "language_modelling"),
+        ("2024", "classification"),
+        ("null", "classification"),
+    ],
+)
+def test_data_is_trained_on_whatever_its_path(tmp_path, monkeypatch, name, recipe):
+    monkeypatch.chdir(tmp_path)
+    path, trained = Path(name), []
+    path.write_text("x", encoding="utf-8") if path.suffix else path.mkdir()
+
+    def interrupted(config, *given):
+        trained.append(config)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("regardant.studies.advice.train_in_turn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        advise(path, tmp_path / "out", 1, log=lambda line: None)
+    assert (trained[0].task, trained[0].data.source) == (recipe, name)
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def read_columns(path: Path, columns: Sequence[str], numbers: Collection[str] = 
         raise DataError(
             f"{path} is not a table: give a file that ends in {', '.join(_TABLES)}, or these with .gz or .zst"
         )
-    return _TABLES[_table_suffix(path)](path, columns, numbers)
+    return _TABLES[plain_suffix(path)](path, columns, numbers)
 
 
 def read_table(path: Path, source: str, target: str, numbers: Collection[str] = ()) -> Iterator[PairRecord]:
@@ -58,7 +58,7 @@ def first_row(path: Path) -> list[str] | None:
 
     Raises DataError as `read_table` does.
     """
-    rows = _ROWS.get(_table_suffix(path))
+    rows = _ROWS.get(plain_suffix(path))
     if rows is None:
         return None
     require_file(path)
@@ -70,7 +70,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
     Raises DataError for a missing or damaged file, and for a file of another kind.
     """
-    rows = _ROWS.get(_table_suffix(path))
+    rows = _ROWS.get(plain_suffix(path))
     if rows is None:
         raise DataError(f"{path} is not a text table: give a file that ends in .csv or .tsv, or these with .gz or .zst")
     require_file(path)
@@ -79,12 +79,12 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 def is_text_table(path: Path) -> bool:
     """Return whether `read_rows` reads files of this name."""
-    return _table_suffix(path) in _ROWS
+    return plain_suffix(path) in _ROWS
 
 
 def is_table_file(path: Path) -> bool:
     """Return whether `read_table` reads files of this name."""
-    return _table_suffix(path) in _TABLES
+    return plain_suffix(path) in _TABLES
 
 
 def read_dataset(
@@ -101,7 +101,8 @@ def read_dataset(
     return _dataset_records(_open_dataset(name, split, subset), name, source, target)
 
 
-def _table_suffix(path: Path) -> str:
+def plain_suffix(path: Path) -> str:
+    """Return the suffix of a file in lower case, without a .gz or .zst after it."""
     return (Path(path.stem).suffix if path.suffix in (".gz", ".zst") else path.suffix).lower()
 
 
@@ -110,7 +111,7 @@ def _pairs(rows: Iterator[Row]) -> Iterator[PairRecord]:
 
 
 def _rows_of_lines(path: Path, columns: Sequence[str], numbers: Collection[str]) -> Iterator[Row]:
-    return _chosen(path, _ROWS[_table_suffix(path)](path), columns)
+    return _chosen(path, _ROWS[plain_suffix(path)](path), columns)
 
 
 def _tsv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.config import recipe as document_of
+from regardant.data.tables import plain_suffix
 from regardant.errors import ConfigError, DataError
 from regardant.run.folder import Record
 from regardant.run.training import train_in_turn
@@ -117,6 +118,9 @@ def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = 
     each = minutes / 2 / len(SEEDS)
     if each <= 0:
         raise ConfigError(f"--minutes is {minutes:g}; must be above 0")
+    document = document_of(comparison.recipe)
+    # Not as an override, which is read as YAML: a path may have " #", or be a number.
+    document = {**document, "data": {**document["data"], "source": str(data)}}
     models: dict[str, Sequence[str]] = {comparison.simpler: comparison.settings, "Transformer": ()}
     scores: dict[str, list[float]] = {name: [] for name in models}
     records: dict[str, Record] = {}
@@ -125,8 +129,8 @@ def advise(data: Path, folder: Path, minutes: float, overrides: Sequence[str] = 
         for seed in SEEDS:
             out = folder / f"{'transformer' if name == 'Transformer' else 'simpler'}-{seed}"
             log(f"{out}: {name}, {each:.1f} minutes")
-            given = (f"data.source={data}", f"training.max_minutes={each}", f"seed={seed}")
-            config = load_recipe(document_of(comparison.recipe), [*given, *settings, *overrides], comparison.recipe)
+            given = (f"training.max_minutes={each}", f"seed={seed}")
+            config = load_recipe(document, [*given, *settings, *overrides], comparison.recipe)
             outcome = train_in_turn(config, out, lambda line: None)
             if not outcome.finished:
                 raise KeyboardInterrupt
@@ -152,10 +156,10 @@ def _kind(data: Path) -> str:
         return "images"
     if not data.is_file():
         raise DataError(f"there is no {data}: give a table of labelled texts, a text, or a folder of images")
-    endings = [suffix for suffix in data.suffixes if suffix != ".gz"]
-    if endings and endings[-1] in TABLES:
+    ending = plain_suffix(data)
+    if ending in TABLES:
         return "table"
-    if endings and endings[-1] in TEXTS:
+    if ending in TEXTS:
         return "text"
     raise DataError(
         f"{data} is of no known kind: give a table of labelled texts ({', '.join(TABLES)}), a text "

@@ -61,11 +61,15 @@ class StepTimes:
             found = {}
         return cls(path, measured_for, found)
 
+    def hold(self, seconds: Mapping[str, float]) -> bool:
+        """Return whether all times of a run are those of an earlier one."""
+        return seconds.items() <= self.seconds.items()
+
     def keep(self, seconds: Mapping[str, float], log: Log) -> None:
         """Keep the times of a run for later ones, or say that they are those of an earlier one."""
         if self.path is None or not seconds:
             return
-        if seconds.items() <= self.seconds.items():
+        if self.hold(seconds):
             log(f"ways of computing a step were timed by an earlier run: delete {self.path} to time them again")
             return
         content = _Content(measured_for=self.measured_for, seconds={**self.seconds, **seconds})

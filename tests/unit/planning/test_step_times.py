@@ -114,6 +114,14 @@ def test_times_of_a_busy_machine_are_not_kept(planned, cache, monkeypatch):
     assert files(cache) == []
 
 
+def test_times_that_are_reused_on_a_busy_machine_are_named(planned, cache, monkeypatch):
+    _, first, _ = planned(*MEASURED)
+    (path,) = files(cache)
+    monkeypatch.setattr("regardant.planning.plan.Waiting.share", lambda self: 0.9)
+    _, again, lines = planned(*MEASURED)
+    assert again == first and len([line for line in lines if str(path) in line and "earlier run" in line]) == 1
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(planned, cache):
     cache.write_text("a file")
     _, decisions, lines = planned(*MEASURED)

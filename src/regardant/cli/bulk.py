@@ -19,8 +19,8 @@ Data = Annotated[
     str | None,
     typer.Option(
         metavar="SHARDS",
-        help="Answer all rows of a corpus: a folder or glob of .parquet, .jsonl or .txt shards, also as "
-        "s3://bucket/folder. Needs --out.",
+        help="Answer all rows of a corpus: a folder or glob of .parquet, .jsonl, .tsv or .txt shards, also "
+        "as s3://bucket/folder. Needs --out.",
     ),
 ]
 Out = Annotated[

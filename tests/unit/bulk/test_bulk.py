@@ -140,6 +140,12 @@ def test_answers_of_a_run_that_still_trains_are_of_its_weights(regardant, own_ru
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("verb", ["translate", "predict", "encode", "score"])
+def test_help_names_every_kind_of_shard(regardant, verb):
+    text = " ".join(regardant(verb, "--help").out.split())
+    assert all(suffix in text for suffix in (".parquet", ".jsonl", ".tsv", ".txt"))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -173,6 +173,15 @@ def test_plan_as_json_is_one_object_and_nothing_is_left_behind(regardant, corpus
     assert not list(tmp_path.glob("regardant-plan-*"))
 
 
+@pytest.mark.parametrize(
+    ("options", "given"), [([], "--set"), (["--shapes"], "--set"), (["--devices", 8], "--set, --devices")]
+)
+def test_a_published_model_takes_no_settings(regardant, options, given):
+    said = regardant("plan", "base", "--set", "model.d_model=256", *options)
+    expected = f"base is a published model, not a recipe: leave out {given}, or give a recipe"
+    assert (said.code, said.out, said.err) == (2, "", f"regardant: {expected}\n")
+
+
 # evaluate
 
 

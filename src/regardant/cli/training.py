@@ -81,15 +81,15 @@ def plan(
     """
     from tempfile import TemporaryDirectory
 
+    if recipe in PUBLISHED_NAMES:
+        _require_alone(recipe, **{"--set": overrides, "--devices": devices})
     _require_devices(devices, **{"--device": device, "--strategy": strategy, "--rate": rate})
     if shapes:
         if devices is not None:
             raise ConfigError("--shapes lists the modules of one model, on any device: leave out --devices")
         _plan_shapes(recipe, overrides, as_json)
         return
-    if recipe in PUBLISHED_NAMES and not overrides:
-        if devices is not None:
-            raise ConfigError(f"{recipe} is a published model, not a recipe: leave out --devices, or give a recipe")
+    if recipe in PUBLISHED_NAMES:
         from regardant.planning.published import PUBLISHED
 
         cost = PUBLISHED[recipe].cost()
@@ -109,6 +109,12 @@ def plan(
         print("\n".join(planned.lines()))
 
 
+def _require_alone(published: str, **options: object) -> None:
+    """Raise ConfigError for options of a recipe beside a published model."""
+    if given := ", ".join(name for name, value in options.items() if value):
+        raise ConfigError(f"{published} is a published model, not a recipe: leave out {given}, or give a recipe")
+
+
 def _require_devices(devices: int | None, **options: str | float | None) -> None:
     """Raise ConfigError for options of --devices without it."""
     given = [name for name, value in options.items() if value is not None]
@@ -117,7 +123,7 @@ def _require_devices(devices: int | None, **options: str | float | None) -> None
 
 
 def _plan_shapes(recipe: str, overrides: list[str] | None, as_json: bool) -> None:
-    if recipe in PUBLISHED_NAMES and not overrides:
+    if recipe in PUBLISHED_NAMES:
         from regardant.planning.shapes import shapes_of_published
 
         found = shapes_of_published(recipe)

@@ -45,6 +45,13 @@ def test_no_command_shows_the_help(regardant):
     )
 
 
+def test_optional_arguments_are_in_one_pair_of_brackets(regardant):
+    for command in cli.app.registered_commands:
+        text = regardant(command.name or command.callback.__name__, "--help").out
+        assert "[[" not in text and "]]" not in text
+    assert "lecture [OPTIONS] [NAME]" in regardant("lecture", "--help").out
+
+
 @pytest.mark.parametrize("verb", ["translate", "evaluate"])
 def test_help_says_how_the_length_penalty_counts(regardant, verb):
     text = re.sub(r"\s+", " ", regardant(verb, "--help").out)

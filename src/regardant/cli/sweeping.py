@@ -120,7 +120,7 @@ def advise(
 
 @app.command()
 def lecture(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of a lab. [default: list all labs]")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a lab. [default: list all labs]")] = "",
     minutes: Minutes = 8.0,
     out: Out = None,
 ) -> None:

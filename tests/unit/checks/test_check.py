@@ -12,6 +12,7 @@ import torch
 import regardant
 from regardant.checks.agreement import COMPARISONS, Agreement, files, ways
 from regardant.checks.agreement.comparison import Compared, KeptCase, compare_scores
+from regardant.checks.contracts import CONTRACTS
 from regardant.checks.doctor.case import worst
 from regardant.errors import RunError
 from regardant.training.checkpoints import save_weights
@@ -166,6 +167,10 @@ def test_a_check_that_compares_nothing_does_not_say_that_all_agree(trained_on_te
     assert (said.code, said.lines[-1]) == (1, "nothing was compared")
     assert all(" left out: " in line for line in said.lines[:-1])
     assert regardant("check", folder, "--json").code == 1
+
+
+def test_keys_that_no_query_may_attend_to_are_called_masked():
+    assert not [name for name in (*COMPARISONS, *CONTRACTS) if "hidden" in name]
 
 
 NAN = float("nan")

@@ -69,7 +69,7 @@ def rows_of_weights_sum_to_one_or_to_zero_where_nothing_may_be_seen(make: Make, 
 
 
 @contract()
-def weights_are_never_negative_and_hidden_pairs_get_none(make: Make, scene: Scene) -> None:
+def weights_are_never_negative_and_masked_pairs_get_none(make: Make, scene: Scene) -> None:
     q, k, _ = scene.tensors()
     attention = make()
     weights = attention.weights(q, k, scene.view())
@@ -99,14 +99,14 @@ def what_training_drops_is_dropped_from_the_weights(make: Make, scene: Scene) ->
 
 
 @contract()
-def the_better_a_pair_scores_the_more_it_weighs_and_hidden_ones_score_nothing(make: Make, scene: Scene) -> None:
+def the_better_a_pair_scores_the_more_it_weighs_and_masked_ones_score_nothing(make: Make, scene: Scene) -> None:
     attention = make()
     if not attention.has_scores:
         return
     q, k, _ = scene.tensors()
     scores, weights = attention.scores(q, k, scene.view()), attention.weights(q, k, scene.view())
-    hidden = ~scene.attended(attention).expand_as(scores)
-    require((scores == -torch.inf) == hidden, "scores of masked pairs, and of no others, must be minus infinity")
+    masked = ~scene.attended(attention).expand_as(scores)
+    require((scores == -torch.inf) == masked, "scores of masked pairs, and of no others, must be minus infinity")
     descending = weights.gather(-1, scores.argsort(-1, descending=True))
     require(descending.diff(dim=-1) <= 1e-6, "a pair with a lower score has a higher weight")
     if not isinstance(attention, DotProductAttention):  # its normalisers are no softmax
@@ -203,7 +203,7 @@ def padded_equals_unpadded(make: Make) -> None:
 
 
 @contract("keys", "causal")
-def padded_equals_unpadded_where_the_future_is_hidden(make: Make) -> None:
+def padded_equals_unpadded_where_the_future_is_masked(make: Make) -> None:
     _padded_equals_unpadded(make(), is_causal=True)
 
 

@@ -129,7 +129,8 @@ class BeamOrigin:
             if self._at is None:
                 self._at = torch.arange(self.capacity, device=device).repeat_interleave(self.beam_size)
             self.length = length
-            mask = self._beam_mask[:, : self.num_beams, :length].flatten(2)[:, None]
+            # Copied, since `reorder` overwrites the record and a captured view is read later: one copy for all layers.
+            mask = self._beam_mask[:, : self.num_beams, :length].flatten(2)[:, None].clone()
             at = self._at[: length * self.beam_size]
             bias = partial(_with_beam_mask, mask, view)
             of_beams = replace(view, causal=False, bias=bias, query_positions=at[-self.num_beams :], key_positions=at)

@@ -165,6 +165,17 @@ def test_what_decoding_overwrites_later_stays_as_it_was_seen(model, pairs):
     assert torch.equal(records[f"{PLACES[1]}.key"][0], first)
 
 
+def test_weights_of_a_beam_search_are_those_that_mixed_its_values(model, pairs):
+    place = PLACES[1]
+    wanted = [f"{place}.{quantity}" for quantity in ("weights", "value", "mixed")]
+    with torch.inference_mode(), capture(model, wanted) as records:
+        generate(model, pairs.source, GenerationConfig(beam_size=3), max_length=12)
+    weights, values, mixed = (records[name] for name in wanted)
+    assert len(weights) > 3
+    for step, (share, value, output) in enumerate(zip(weights, values, mixed, strict=True)):
+        torch.testing.assert_close(share @ value, output, msg=lambda text, step=step: f"step {step}: {text}")
+
+
 def test_steps_show_the_weights_that_teacher_forcing_shows(model, pairs):
     source = pad([[int(token) for token in pairs.source[0] if token != PAD][:-1]])
     target = pairs.target[:1, :6]

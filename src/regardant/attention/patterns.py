@@ -75,4 +75,6 @@ class PatternAttention(Attention):
         self.check_step(view)
         state = state.append(k, v)
         assert state.keys is not None and state.values is not None
-        return self(q, state.keys, state.values, state.view(view, q.shape[2])), state.forget()
+        # The first step reads whole sequences, for which `mix` computes tiles if the view gives no positions.
+        seen = view if state.length == q.shape[2] else state.view(view, q.shape[2])
+        return self(q, state.keys, state.values, seen), state.forget()

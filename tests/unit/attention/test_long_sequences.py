@@ -104,12 +104,13 @@ def test_the_future_never_changes_the_past(draw, name):
         assert_close(after[:, :, :at], before[:, :, :at], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("prompt", [10, 130])
 @by_name
-def test_decoding_step_by_step_equals_one_pass(draw, name):
+def test_decoding_step_by_step_equals_one_pass(draw, name, prompt):
     tensors = draw(150, batch=1)
     attention = build(SMALL[name])
     state, answers = attention.start(150), []
-    for q, k, v in zip(*(x.split(10, 2) for x in tensors), strict=True):
+    for q, k, v in zip(*(x.split([prompt, *[10] * ((150 - prompt) // 10)], 2) for x in tensors), strict=True):
         mixed, state = attention.step(q, k, v, state, View(causal=True))
         answers.append(mixed)
     assert_close(torch.cat(answers, 2), attention(*tensors, View(causal=True)))
@@ -119,6 +120,15 @@ def test_decoding_step_by_step_equals_one_pass(draw, name):
 def test_no_tensor_holds_a_number_for_each_pair(name, causal):
     attention = EFFICIENT[name].build(num_heads=2, head_size=64)
     assert largest_tensor(attention, View(causal=causal)) < LONG * LONG / 2
+
+
+@by_name
+def test_no_tensor_of_a_prompt_holds_a_number_for_each_pair(name):
+    attention = EFFICIENT[name].build(num_heads=2, head_size=64)
+    q, k, v = (torch.randn(1, 2, LONG, 64) for _ in range(3))
+    with torch.no_grad(), LargestTensor() as largest:
+        attention.step(q, k, v, attention.start(LONG), View(causal=True))
+    assert largest.numel < LONG * LONG / 2
 
 
 def test_of_the_explicit_matrix_a_tensor_holds_a_number_for_each_pair(monkeypatch):

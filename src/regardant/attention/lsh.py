@@ -34,19 +34,23 @@ from regardant.attention.tiles import AdditiveMask, PartialSoftmax, attend_tiles
 SELF_SCORE = -1e5
 """Number added to the score of a token with itself (section 2, "causal masking")."""
 
+MOST_BUCKETS, LONGEST_REACH = 1 << 10, 1 << 20
+"""Limits of settings. Addresses, up to buckets x reach + tokens, are 32 bits wide, since each pair compares two: past
+2^31 they would wrap, and tokens of different buckets would meet."""
+
 
 class LSHConfig(AttentionConfig):
     """Softmax over keys that hash alike. Queries and keys share a projection."""
 
     kind: Literal["lsh"] = "lsh"
 
-    num_buckets: int = Field(32, gt=1, multiple_of=2)
+    num_buckets: int = Field(32, gt=1, le=MOST_BUCKETS, multiple_of=2)
     """Number of buckets in each round of hashing."""
 
     num_rounds: int = Field(2, gt=0)
     """Number of hashing rounds. A query attends to the union of its buckets."""
 
-    reach: int = Field(64, gt=0)
+    reach: int = Field(64, gt=0, le=LONGEST_REACH)
     """Maximum number of keys of its bucket that a query attends to, on each side and in each round."""
 
     def build(self, *, num_heads: int, head_size: int) -> "LSH":

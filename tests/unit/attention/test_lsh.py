@@ -75,6 +75,21 @@ def test_likeness_decides_who_meets(draw):
     assert cosines[met].mean() > cosines[~met].mean() + 0.2
 
 
+def most(field):
+    """The largest setting of a field that is not refused."""
+    (limit,) = [rule.le for rule in LSHConfig.model_fields[field].metadata if hasattr(rule, "le")]
+    return limit
+
+
+def test_at_the_limits_addresses_of_buckets_stay_apart(draw):
+    """Addresses are 32 bits wide: if they wrapped, the fast path would let tokens see later ones of other buckets."""
+    q, _, v = draw(60)
+    attention = build(num_rounds=3, num_buckets=most("num_buckets"), reach=most("reach"))
+    for k in (q, in_one_direction(60)):
+        for view in (View(), View(causal=True), View(causal=True, keys=torch.arange(60).expand(2, -1) < 50)):
+            assert_close(attention(q, k, v, view), attention.weights(q, k, view) @ v)
+
+
 def test_padding_takes_nobody_s_place(draw):
     k = in_one_direction(8)
     real = torch.ones(2, 8).bool()

@@ -27,6 +27,8 @@ WRONG = [
     (LSHConfig, {"num_buckets": 0}, "num_buckets: given 0; must be greater than 1"),
     (LSHConfig, {"num_rounds": 0}, "num_rounds: given 0; must be greater than 0"),
     (LSHConfig, {"reach": 0}, "reach: given 0; must be greater than 0"),
+    (LSHConfig, {"num_buckets": 1026}, "num_buckets: given 1026; must be less than or equal to 1024"),
+    (LSHConfig, {"reach": 2**20 + 1}, "reach: given 1048577; must be less than or equal to 1048576"),
     (PerformerConfig, {"num_features": 0}, "num_features: given 0; must be greater than 0"),
     (LinformerConfig, {"rank": 0}, "rank: given 0; must be greater than 0"),
     (LinformerConfig, {"max_length": 0}, "max_length: given 0; must be greater than 0"),

@@ -6,10 +6,12 @@ from torch import nn
 from torch.testing import assert_close
 
 from regardant.attention import KERNELS, PassView, ScaledDotProductConfig
+from regardant.layers import residual as module
 from regardant.layers.dropout import share_key
 from regardant.layers.multi_head import HeadShape, SelfAttention
 from regardant.layers.norms import LayerNormConfig
-from regardant.layers.residual import EagerTwoStreams, Residual, TwoStreams
+from regardant.layers.observed import observing
+from regardant.layers.residual import EagerTwoStreams, FusedStream, PlainStream, Residual, TwoStreams
 from regardant.positions.none import NoPositions
 
 
@@ -47,6 +49,28 @@ def test_dropout_falls_on_what_is_written_and_never_on_the_stream(norm_place):
 def test_without_adding_the_input_is_replaced(norm_place):
     layer, x = residual(norm_place, adds=False), torch.randn(2, 3, 6)
     assert_close(layer(x, lambda h: h**2), layer.norm(x) ** 2 if norm_place == "pre" else layer.norm(x**2))
+
+
+def add_and_norm(x, written, dropout, norm, dtype):
+    """Return what the fused kernel does, without a call of the norm."""
+    added = x + dropout(written)
+    return added, nn.functional.layer_norm(added, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+
+
+@pytest.mark.parametrize("norm_place", ["pre", "post"])
+def test_a_fused_stream_calls_a_norm_that_is_observed(monkeypatch, norm_place):
+    monkeypatch.setattr(module, "_add_and_norm", add_and_norm)
+    layers, x, calls, ends = [residual(norm_place) for _ in range(3)], torch.randn(2, 3, 6), [], []
+    layers[1].norm.register_forward_hook(lambda norm, inputs, normed: calls.append((inputs[0], normed)))
+    for kind in (PlainStream, FusedStream):
+        stream = kind(x)
+        with observing(layers[1].norm):
+            for layer in layers:
+                stream.write(layer, torch.sin)
+        ends.append(stream.close())
+    assert_close(*ends)
+    assert len(calls) == 2
+    assert_close(*calls)
 
 
 class Pair(nn.Module):

@@ -4,6 +4,8 @@ from torch.testing import assert_close
 
 from regardant.attention import AttentionConfig, ScaledDotProduct
 from regardant.attention.linformer import LinformerConfig
+from regardant.attention.scaled_dot_product import sdpa
+from regardant.attention.scored import ScoredAttention
 from regardant.checks.contracts import CONTRACTS
 from regardant.checks.contracts.scenes import HEAD_SIZE, LENGTH, NUM_HEADS, draw
 
@@ -27,6 +29,28 @@ KEPT = [
 @pytest.mark.parametrize(("contract", "make"), KEPT)
 def test_every_mechanism_keeps_every_contract(contract, make):
     contract.keep(make)
+
+
+class OwnMix(ScoredAttention):
+    """A mechanism of a user, whose `mix` knows neither listed pairs nor dropout."""
+
+    def compute_scores(self, q, k, view):
+        return q @ k.mT
+
+    def mix(self, q, k, v, view):
+        return sdpa(q, k, v, view, 1.0)
+
+
+def test_a_mechanism_with_a_mix_of_its_own_drops_weights_of_a_sparse_mask():
+    CONTRACTS["what training drops is dropped from the weights"].keep(OwnMix)
+
+
+def test_a_mechanism_that_claims_to_list_pairs_is_asked_to_drop_them():
+    class Claims(OwnMix):
+        lists_pairs = True
+
+    with pytest.raises(AssertionError, match="sparse-pairs"):
+        CONTRACTS["what training drops is dropped from the weights"].keep(Claims)
 
 
 def test_every_mechanism_of_the_package_is_under_contract():

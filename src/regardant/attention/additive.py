@@ -31,6 +31,7 @@ class AdditiveConfig(AttentionConfig):
 class Additive(ScoredAttention):
     """Additive attention with one hidden layer of D units per head."""
 
+    lists_pairs = True
     needs_projection = True
 
     def __init__(self, num_heads: int, head_size: int) -> None:

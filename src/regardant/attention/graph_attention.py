@@ -36,6 +36,8 @@ class GraphAttentionConfig(AttentionConfig):
 class GraphAttention(ScoredAttention):
     """Graph attention with two vectors per head, one for queries and one for keys."""
 
+    lists_pairs = True
+
     def __init__(self, num_heads: int, head_size: int) -> None:
         super().__init__()
         self.of_query = nn.Parameter(torch.empty(num_heads, head_size))

@@ -55,6 +55,11 @@ class Attention(nn.Module):
     """True if all beams of a sentence may use one `SharedBeamCache`, where a bias of minus infinity masks the keys of
     other beams: true of a mechanism that decodes with appended keys and computes masked pairs cheaply."""
 
+    lists_pairs: ClassVar[bool] = False
+    """True if `mix` computes only the listed pairs of a sparse mask, and drops their weights by `self.drop`. If false,
+    training with dropout of weights builds them all. A subclass with another `mix` must keep this promise or withdraw
+    it."""
+
     needs_projection: ClassVar[bool] = False
     """True if the projections of queries and keys are part of the formula and cannot be left out."""
 
@@ -137,9 +142,12 @@ class Attention(nn.Module):
         num_heads = q.shape[1]
         if k.shape[1] != num_heads:
             k, v = expand_heads(k, num_heads), expand_heads(v, num_heads)
-        if self.training and not isinstance(self.drop, nn.Identity) and view.listed_pairs(q, k) is None:
+        if self.training and not isinstance(self.drop, nn.Identity) and not self._drops_listed_pairs(q, k, view):
             return Attention.mix(self, q, k, v, view)  # weights must be built to be dropped
         return self.mix(q, k, v, view)
+
+    def _drops_listed_pairs(self, q: Queries, k: Keys, view: View) -> bool:
+        return self.lists_pairs and view.listed_pairs(q, k) is not None
 
     def check(self, view: View) -> None:
         """Raise ValueError if the view asks for a field that this mechanism does not honour."""

@@ -62,6 +62,7 @@ class ScaledDotProductConfig(AttentionConfig):
 class ScaledDotProduct(ScoredAttention):
     """Exact attention over every key."""
 
+    lists_pairs = True
     shared_beam_cache = True
 
     def __init__(self, head_size: int, *, scaled: bool = True, temperature: float = 1.0) -> None:

@@ -35,6 +35,13 @@ def _band() -> Tensor:
     return torch.ones(1, 1, LENGTH, LENGTH).bool().tril(1).triu(-1)
 
 
+def _sparse_pairs() -> Tensor:
+    """Return a mask as sparse as `View.listed_pairs` asks: one query with two keys, of unequal weights."""
+    pairs = torch.zeros(1, 1, LENGTH, LENGTH).bool()
+    pairs[..., 3, [1, 4]] = True
+    return pairs
+
+
 def _fully_masked_query() -> Tensor:
     pairs = _any_pairs()
     pairs[1, 2, 3] = False
@@ -113,6 +120,7 @@ SCENES = {
     "one-query": Scene({"causal": True, "keys": REAL}, num_queries=1),
     "pairs": Scene({"pairs": _any_pairs()}),
     "the-same-pairs-for-all": Scene({"pairs": _band()}),
+    "sparse-pairs": Scene({"pairs": _sparse_pairs()}),
     "a-fully-masked-query": Scene({"pairs": _fully_masked_query()}),
     "biased": Scene({"bias": distance_bias}),
     "causal-padded-and-biased": Scene({"causal": True, "keys": REAL, "bias": distance_bias}),

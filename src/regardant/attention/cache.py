@@ -84,7 +84,7 @@ class AppendedKeys:
             return self
         keys, values = self.keys, self.values
         if len(rows) > len(keys):
-            return AppendedKeys(self.capacity, self.length, keys[rows], values[rows])
+            return AppendedKeys(self.capacity, self.length, keys.index_select(0, rows), values.index_select(0, rows))
         # In place: only the filled part moves, nothing is allocated for the rest.
         move_rows(rows, keys[:, :, : self.length], values[:, :, : self.length])
         return AppendedKeys(self.capacity, self.length, keys[: len(rows)], values[: len(rows)])

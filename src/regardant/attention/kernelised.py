@@ -91,7 +91,7 @@ class KernelisedAttention(Attention):
             return mixed.to(v.dtype), state
 
     def reorder(self, state: Sums | None, rows: Int[Tensor, " N2"]) -> Sums | None:
-        return None if state is None else Sums(*(part[rows] for part in state))
+        return None if state is None else Sums(*(part.index_select(0, rows) for part in state))
 
     def _similarities(self, q: Queries, k: Keys) -> Weights:
         with exact(q):

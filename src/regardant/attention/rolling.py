@@ -65,4 +65,4 @@ class RollingKeys:
         """Return the state whose row i continues row `rows[i]`."""
         if self.keys is None or self.values is None:
             return self
-        return replace(self, keys=self.keys[rows], values=self.values[rows])
+        return replace(self, keys=self.keys.index_select(0, rows), values=self.values.index_select(0, rows))

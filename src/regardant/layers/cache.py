@@ -54,4 +54,4 @@ class PrecedingTokens(LayerCache):
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> None:
         if self.tokens is not None:
-            self.tokens = self.tokens[rows]
+            self.tokens = self.tokens.index_select(0, rows)

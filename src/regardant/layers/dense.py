@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regardant.attention import View
-from regardant.attention.cache import BeamOrigin
+from regardant.attention.cache import BeamOrigin, move_rows
 from regardant.layers.cache import LayerCache
 from regardant.layers.linear import Linear
 from regardant.layers.mixers import TokenMixerConfig
@@ -47,8 +47,15 @@ class DenseCache(LayerCache):
         return self.values[:, :end]
 
     def reorder(self, rows: Int[Tensor, " N2"]) -> None:
-        if self.values is not None:
-            self.values = self.values[rows]
+        if self.values is None:
+            return
+        written = self.values[:, : self.length]
+        if len(rows) <= len(written):
+            move_rows(rows, written)
+            self.values = self.values[: len(rows)]
+        else:
+            self.values = self.values.new_empty(len(rows), *self.values.shape[1:])
+            self.values[:, : self.length] = written.index_select(0, rows)
 
 
 class DenseMixer(nn.Module):

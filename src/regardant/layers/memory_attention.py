@@ -29,8 +29,8 @@ class ProjectedStates:
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> "ProjectedStates":
         """Return the keys and values of these sentences alone."""
-        real = None if self.real is None else self.real[sentences]
-        return ProjectedStates(self.keys[sentences], self.values[sentences], real)
+        real = None if self.real is None else self.real.index_select(0, sentences)
+        return ProjectedStates(self.keys.index_select(0, sentences), self.values.index_select(0, sentences), real)
 
 
 class MemoryAttention(nn.Module):

@@ -70,8 +70,8 @@ class OneToOneState:
         """Change nothing: all beams of a sentence have the same state."""
 
     def keep(self, sentences: Int[Tensor, " B2"]) -> None:
-        self.source = self.source[sentences]
-        self.state = map_state(self.state, lambda part: part[:, sentences])
+        self.source = self.source.index_select(0, sentences)
+        self.state = map_state(self.state, lambda part: part.index_select(1, sentences))
 
 
 class OneToOne(SequenceToSequenceModel):

@@ -72,9 +72,9 @@ class DecoderMemory:
         """Return the memory whose row i continues row `rows[i]`."""
         return replace(
             self,
-            state=map_state(self.state, lambda part: part[:, rows]),
-            attentional=None if self.attentional is None else self.attentional[rows],
-            context=None if self.context is None else self.context[rows],
+            state=map_state(self.state, lambda part: part.index_select(1, rows)),
+            attentional=None if self.attentional is None else self.attentional.index_select(0, rows),
+            context=None if self.context is None else self.context.index_select(0, rows),
         )
 
 

@@ -61,21 +61,21 @@ class SamplingConfig(Config):
 
         Of equally likely tokens the one with the lower id ranks first.
         """
-        if self.temperature and self.top_k is None and self.top_p == 1:  # nothing is left out: no need to rank
+        if self.temperature == 0:
+            likeliest = logits.argmax(-1, keepdim=True)  # the first of equal ones
+            return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, likeliest, 1)
+        if self.top_k is None and self.top_p == 1:  # nothing is left out: no need to rank
             wide = logits.float()
             if self.temperature != 1:
                 wide = (wide - wide.amax(-1, keepdim=True)) / max(self.temperature, LOWEST_TEMPERATURE)
             return torch.softmax(wide, -1)
-        ranked, order = logits.double().sort(dim=-1, descending=True, stable=True)
-        if self.temperature == 0:
-            kept = torch.zeros_like(ranked)
-            kept[..., 0] = 1
-        else:
-            kept = torch.softmax((ranked - ranked[..., :1]) / self.temperature, -1)
-            if self.top_k is not None:
-                kept[..., self.top_k :] = 0
-            before = kept.cumsum(-1) - kept
-            kept = kept.masked_fill(before >= self.top_p * kept.sum(-1, keepdim=True), 0)
+        ranked, order = logits.sort(dim=-1, descending=True, stable=True)
+        ranked = ranked.double()  # after sorting, which takes longer in float64
+        kept = torch.softmax((ranked - ranked[..., :1]) / self.temperature, -1)
+        if self.top_k is not None:
+            kept[..., self.top_k :] = 0
+        before = kept.cumsum(-1) - kept
+        kept = kept.masked_fill(before >= self.top_p * kept.sum(-1, keepdim=True), 0)
         return torch.zeros_like(kept).scatter(-1, order, kept / kept.sum(-1, keepdim=True)).float()
 
 
@@ -100,7 +100,7 @@ def sample(
     draws = np.minimum(draws.astype(np.float32), BELOW_ONE)
     context = model.config.max_length
     read = prompt if model.carries_state else prompt[-context:]
-    seen = newest = read.expand(len(samples), -1)
+    seen = newest = read[None]
     ended = torch.zeros(len(samples), 1, dtype=torch.bool, device=prompt.device)
     state = model.start(1, context)
     never = torch.tensor(NEVER_WRITTEN if config.ends else (*NEVER_WRITTEN, EOS), device=prompt.device)
@@ -112,8 +112,11 @@ def sample(
         with torch.inference_mode(), layouts.in_use():
             for piece in newest.split(context, 1):
                 logits = model.step(piece, state)
+            if len(newest) < len(samples):  # the prompt was read once for all
+                state.keep(torch.zeros(len(samples), dtype=torch.long, device=prompt.device))
+                seen = seen.expand(len(samples), -1)
             logits.index_fill_(1, never, -torch.inf)  # a list of ids would become a tensor at every step
-            newest = draw(config.distribution(logits), drawn[:, None])
+            newest = draw(config.distribution(logits).expand(len(samples), -1), drawn[:, None])
             if config.ends:
                 newest = newest.masked_fill(ended, EOS)
                 ended = newest == EOS

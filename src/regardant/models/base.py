@@ -115,7 +115,10 @@ class DecodingState(Protocol):
         """Let beam w of sentence b continue beam `beams[b, w]`. [B, W] int64."""
 
     def keep(self, sentences: Tensor) -> None:
-        """Keep only these sentences, in this order. [B'] int64 indices into the current B."""
+        """Keep only these sentences, in this order. [B'] int64 indices into the current B.
+
+        The state of a CausalModel also takes a text several times, so that samples continue one prompt: B' > B.
+        """
 
 
 @runtime_checkable
@@ -189,7 +192,7 @@ class CausalModel(Model):
         return loss if vectors.state is None else loss._replace(state=tuple(part.detach() for part in vectors.state))
 
     def start(self, beam_size: int, max_length: int) -> Any:
-        """Return the state before the first of at most `max_length` tokens: a DecodingState."""
+        """Return the state before the first of at most `max_length` tokens: a DecodingState, which repeats texts."""
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:

@@ -1,5 +1,6 @@
 """What is drawn is drawn from the distribution that is said, and from nothing else."""
 
+import contextlib
 import copy
 import itertools
 import math
@@ -10,11 +11,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.generation.sampling import BELOW_ONE, SamplingConfig, draw, sample
+from regardant.layers.feed_forward import ConvolutionalFeedForwardConfig
 from regardant.layers.linear import Layouts
+from regardant.layers.mixers import MixerConfig
 from regardant.models.decoder_only import DecoderOnlyConfig
 from regardant.models.recurrent import RecurrentLanguageModelConfig
 from tests.models import over_text
@@ -23,6 +27,7 @@ FIRST = len(SPECIAL_TOKENS)
 VOCAB_SIZE = FIRST + 6
 CONTEXT = 8
 PROMPT = torch.tensor([5, 9, 7])
+TEN = SamplingConfig(max_tokens=10)
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +65,36 @@ def by_hand(logits, temperature, top_k, top_p):
     temperature=st.sampled_from([0.0, 0.3, 1.0, 2.5]),
     top_k=st.none() | st.integers(1, 10),
     top_p=st.sampled_from([0.01, 0.37, 0.81, 0.999, 1.0]),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16]),
 )
-def test_the_distribution_is_that_of_the_definition(logits, temperature, top_k, top_p):
+def test_the_distribution_is_that_of_the_definition(logits, temperature, top_k, top_p, dtype):
     config = SamplingConfig(temperature=temperature, top_k=top_k, top_p=top_p)
-    found = config.distribution(torch.tensor([logits, logits[::-1]]))
+    found = config.distribution(torch.tensor([logits, logits[::-1]], dtype=dtype))
+    assert found.dtype == torch.float32
     for row, given_logits in zip(found, (logits, logits[::-1]), strict=True):
         assert row.tolist() == pytest.approx(by_hand(given_logits, temperature, top_k, top_p), abs=1e-6)
+
+
+class Sorted(TorchDispatchMode):
+    """Records the types of what is sorted in here."""
+
+    def __init__(self):
+        super().__init__()
+        self.dtypes = []
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        if function.overloadpacket is torch.ops.aten.sort:
+            self.dtypes.append(arguments[0].dtype)
+        return function(*arguments, **(options or {}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "dtypes"), [({"temperature": 0}, []), ({"top_k": 2}, [torch.float32]), ({"top_p": 0.8}, [torch.float32])]
+)
+def test_a_vocabulary_is_sorted_in_its_own_type_and_only_to_rank_it(fields, dtypes):
+    with Sorted() as found:
+        SamplingConfig(**fields).distribution(torch.randn(2, 50))
+    assert found.dtypes == dtypes
 
 
 @given(seed=st.integers(0, 10_000), vocab_size=st.integers(1, 300), empty=st.sampled_from([0.0, 0.5, 0.98]))
@@ -121,6 +150,37 @@ def test_a_sample_is_the_same_whatever_is_drawn_beside_it(model):
     alone = list(sample(model, PROMPT, SamplingConfig(max_tokens=12), samples=[3], seed=0, layouts=Layouts()))
     assert together[3].tolist() == torch.cat(alone).tolist()
     assert len({tuple(row) for row in together.tolist()}) == 5
+
+
+def continuing_models():
+    """Every causal model whose layers keep another kind of state."""
+    sizes = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_length": CONTEXT}
+    found = {"recurrent": RecurrentLanguageModelConfig(embedding_size=8, hidden_size=12, max_length=CONTEXT)}
+    found["recurrent/gru"] = RecurrentLanguageModelConfig(cell="gru", hidden_size=12, max_length=CONTEXT)
+    found["feed_forward/convolution"] = DecoderOnlyConfig(**sizes, feed_forward=ConvolutionalFeedForwardConfig())
+    for kind, mixer in MixerConfig.kinds().items():
+        config = DecoderOnlyConfig(**sizes, self_attention=mixer())
+        with contextlib.suppress(ValueError):
+            over_text(config, VOCAB_SIZE)
+            found[kind] = config
+    return found
+
+
+CONTINUING = continuing_models()
+
+
+@pytest.mark.parametrize("config", CONTINUING.values(), ids=CONTINUING)
+def test_a_prompt_is_read_once_for_all_samples(monkeypatch, config):
+    torch.manual_seed(3)
+    model = over_text(config, VOCAB_SIZE).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    alone = [list(sample(model, PROMPT, TEN, samples=[number], seed=0, layouts=Layouts())) for number in range(3)]
+    rows, step = [], model.step
+    monkeypatch.setattr(model, "step", lambda tokens, state: (rows.append(tuple(tokens.shape)), step(tokens, state))[1])
+    together = drawn(model, 3, max_tokens=10)
+    assert rows[:3] == [(1, 3), (3, 1), (3, 1)]
+    assert together.tolist() == [torch.cat(tokens).tolist() for tokens in alone]
 
 
 def test_the_seed_decides(model):

@@ -101,6 +101,10 @@ class Attention(nn.Module):
         weights: Tensor = self.drop(self.compute_weights(q, k, view))
         return weights.to(v.dtype) @ v
 
+    def mix_groups(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed | None:
+        """Return the weighted values for fewer key heads than query heads. None: `forward` repeats key heads first."""
+        return None
+
     def weights(self, q: Queries, k: Keys, view: View = EVERYTHING) -> Weights:
         """Return the attention weights [B, H, Q, K].
 
@@ -141,6 +145,8 @@ class Attention(nn.Module):
         self.check(view)
         num_heads = q.shape[1]
         if k.shape[1] != num_heads:
+            if (mixed := self.mix_groups(q, k, v, view)) is not None:
+                return mixed
             k, v = expand_heads(k, num_heads), expand_heads(v, num_heads)
         if self.training and not isinstance(self.drop, nn.Identity) and not self._drops_listed_pairs(q, k, view):
             return Attention.mix(self, q, k, v, view)  # weights must be built to be dropped

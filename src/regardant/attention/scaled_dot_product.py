@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from regardant.attention.causal_tiles import TILE, attend_in_causal_tiles
@@ -86,6 +86,14 @@ class ScaledDotProduct(ScoredAttention):
             kernel = sdpa
         return kernel(q, k, v, view, self.scale)
 
+    def mix_groups(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed | None:
+        if q.shape[2] >= k.shape[2] or torch.is_grad_enabled() or view.pairs is not None:
+            return None  # not a decoding step
+        if self.kernel not in (sdpa, matmul) or type(self).mix is not ScaledDotProduct.mix:
+            return None
+        drops = self.training and not isinstance(self.drop, nn.Identity)
+        return None if drops else grouped_sdpa(q, k, v, view, self.scale)
+
     def _score(self, q: Float[Tensor, "B H P D"], k: Float[Tensor, "B H P D"]) -> Float[Tensor, "B H P"]:
         return (q * k).sum(-1) * self.scale
 
@@ -100,6 +108,26 @@ def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     fully_masked = None if mask is None else view.fully_masked(q, k)
     return mixed if fully_masked is None else mixed.masked_fill(fully_masked, 0)
+
+
+def grouped_sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
+    """Run `sdpa` with fewer key heads: the query heads that share a key head are queries of one head.
+
+    Repeating key heads would copy all keys and values at every step.
+    """
+    group = q.shape[1] // k.shape[1]
+    added, fully_masked = view.additive_mask(q, k), view.fully_masked(q, k)
+    if added is not None:
+        heads = group if added.shape[1] == 1 else q.shape[1]
+        added = _group(added.to(v.dtype).expand(-1, heads, q.shape[2], -1), group).expand(*k.shape[:2], -1, -1)
+    queries = _group(q, group).to(v.dtype)
+    mixed = F.scaled_dot_product_attention(queries, k.to(v.dtype), v, attn_mask=added, scale=scale)
+    mixed = mixed.unflatten(2, (group, -1)).flatten(1, 2)
+    return mixed if fully_masked is None else mixed.masked_fill(fully_masked, 0)
+
+
+def _group(x: Float[Tensor, "B H Q D"], group: int) -> Float[Tensor, "B G Q2 D"]:
+    return x.unflatten(1, (-1, group)).flatten(2, 3)  # head h reads key head h // group
 
 
 def triton(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from regardant.attention import ScaledDotProductConfig, View, scaled_dot_product
+from regardant.attention import KERNELS, ScaledDotProductConfig, View, scaled_dot_product
 from regardant.attention.linear import LinearAttentionConfig
 from regardant.attention.linformer import LinformerConfig
 from regardant.attention.lsh import LSHConfig
@@ -129,6 +129,16 @@ def test_no_tensor_of_a_prompt_holds_a_number_for_each_pair(name):
     with torch.no_grad(), LargestTensor() as largest:
         attention.step(q, k, v, attention.start(LONG), View(causal=True))
     assert largest.numel < LONG * LONG / 2
+
+
+@pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
+def test_a_step_copies_no_keys_that_query_heads_share(kernel):
+    attention = ScaledDotProductConfig().build(num_heads=8, head_size=64).eval()
+    attention.kernel = KERNELS[kernel]
+    q, k, v = torch.randn(1, 8, 1, 64), torch.randn(1, 2, LONG, 64), torch.randn(1, 2, LONG, 64)
+    with torch.no_grad(), LargestTensor() as largest:
+        attention(q, k, v, View(causal=True))
+    assert largest.numel < k.numel() / 2
 
 
 def test_of_the_explicit_matrix_a_tensor_holds_a_number_for_each_pair(monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from regardant.attention import KERNELS, ScaledDotProductConfig
+from regardant.attention import KERNELS, ScaledDotProduct, ScaledDotProductConfig, View
 
 # Six words of four numbers, and what a query takes from them by hand.
 QUERY = [0.9, 0.1, 0.2, 0.3]
@@ -38,3 +38,41 @@ def test_scores_are_divided_by_the_root_of_the_head_size():
 
 def test_it_learns_nothing_of_its_own():
     assert not list(ScaledDotProductConfig().build(num_heads=2, head_size=9).parameters())
+
+
+KEY_MASK = torch.arange(9) < torch.tensor([[9], [4], [0]])
+BIASES = torch.randn(3, 6, 4, 9, generator=torch.Generator().manual_seed(1))
+VIEWS = {
+    "everything": View(),
+    "causal": View(causal=True),
+    "padded": View(causal=True, keys=KEY_MASK),
+    "a bias of each head": View(bias=lambda queries, keys: BIASES[0]),
+    "a bias of each sentence": View(keys=KEY_MASK, bias=lambda queries, keys: BIASES[:, :1]),
+    "positions": View(causal=True, query_positions=torch.tensor([5, 0, 8, 3])),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("key_heads", [1, 2, 3])
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_query_heads_that_share_keys_mix_as_with_keys_of_their_own(view, key_heads, dtype):
+    generator = torch.Generator().manual_seed(0)
+    sizes = [(6, 4, 8), (key_heads, 9, 8), (key_heads, 9, 5)]
+    q, k, v = (torch.randn(3, *size, generator=generator).to(dtype) for size in sizes)
+    attention = ScaledDotProductConfig().build(num_heads=6, head_size=8)
+    own = attention(q, *(x.repeat_interleave(6 // key_heads, 1) for x in (k, v)), view)
+    with torch.no_grad():
+        shared = attention(q, k, v, view)
+    assert shared.dtype == dtype
+    assert_close(shared, own)
+
+
+def test_a_subclass_with_a_mix_of_its_own_is_asked():
+    class Doubled(ScaledDotProduct):
+        def mix(self, q, k, v, view):
+            assert k.shape[1] == q.shape[1]
+            return 2 * super().mix(q, k, v, view)
+
+    q, k = torch.randn(1, 4, 1, 8), torch.randn(1, 2, 5, 8)
+    with torch.no_grad():
+        assert_close(Doubled(8)(q, k, k), 2 * ScaledDotProduct(8)(q, k, k))

@@ -1,4 +1,5 @@
-"""Timeouts for slow clients: one for receiving a request, one for each pause while the response is written.
+"""Limits of a connection: timeouts for receiving a request and for each pause while the response is written, and the
+most bytes after a request that is being answered.
 
 uvicorn itself closes only connections that are idle between requests.
 """
@@ -11,12 +12,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 SPARE = 100
 """Connections beyond `limit_concurrency` that get status 503. Further ones are closed without a response."""
 
+MOST_PIPELINED = 65_536
+"""Most bytes after a request before its response is complete. A connection that sends more is closed."""
+
 
 def timed_protocol(read_seconds: float) -> type[H11Protocol]:
-    """Return the protocol class that closes a connection if one of the timeouts, `read_seconds`, expires."""
+    """Return the protocol class that closes a connection if one of the timeouts, `read_seconds`, expires, or if more
+    than `MOST_PIPELINED` bytes follow a request."""
 
     class TimedProtocol(H11Protocol):
-        """HTTP/1.1 with timeouts for receiving a request, and for each pause while the response is written."""
+        """HTTP/1.1 with timeouts for receiving a request and for each pause while the response is written, and a limit
+        on bytes after a request."""
 
         reading: TimerHandle | None = None
         writing: TimerHandle | None = None
@@ -31,6 +37,9 @@ def timed_protocol(read_seconds: float) -> type[H11Protocol]:
             super().data_received(data)
             if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
                 self._stop_reading()
+                # h11 keeps these bytes, and uvicorn reads more at each receive() of the application
+                if not self.transport.is_closing() and len(self.conn.trailing_data[0]) > MOST_PIPELINED:
+                    self.transport.abort()
             elif self.reading is None:  # another request on this connection has begun
                 self.reading = self._timer()
 

@@ -123,9 +123,44 @@ def test_a_client_that_takes_no_answer_is_cut_off(serving, at_port):
         opened.sendall(request)
         until(lambda: server.server_state.total_requests == 1)
         with suppress(ConnectionError):
-            opened.sendall(3000 * request)
+            opened.sendall(800 * request)  # fewer bytes than may follow a request
         until(lambda: not server.server_state.connections, 15)
-        assert 1 < server.server_state.total_requests < 3000
+        assert 1 < server.server_state.total_requests < 800
+
+
+@pytest.mark.parametrize("header", ["", "connection: upgrade\r\nupgrade: another\r\n"], ids=["plain", "upgrade"])
+def test_bytes_after_a_request_are_not_kept_without_a_limit(serving, at_port, header):
+    service = serving("text")
+    service.workers["text"].run.stream = slow = Slow()
+    port, server = at_port(service)
+    body = json.dumps({"prompt": "a", "max_tokens": 30})
+    begun = head(port, "/v1/generate", len(body)).replace(b"\r\n", f"\r\n{header}".encode(), 1)
+    with socket.create_connection(("127.0.0.1", port)) as opened:
+        opened.sendall(begun + body.encode())
+        until(lambda: slow.written)
+        (connection,) = server.server_state.connections
+        kept = []
+        opened.settimeout(0.5)
+        with suppress(ConnectionError, TimeoutError):
+            for _ in range(200):
+                opened.sendall(b"x" * 100_000)
+                kept.append(len(connection.conn.trailing_data[0]))
+                time.sleep(0.01)
+        until(lambda: not server.server_state.connections)
+    assert max(kept, default=0) < 1_000_000  # a read may have 256 KiB
+    assert len(slow.written) < 30
+
+
+def test_requests_that_follow_each_other_are_answered(serving, at_port):
+    service = serving("demo")
+    port, _ = at_port(service)
+    request = head(port, "/v1/translate", len(BODY)) + BODY.encode()
+    with socket.create_connection(("127.0.0.1", port)) as opened:
+        opened.sendall(20 * request)
+        opened.settimeout(20)
+        text = b""
+        while text.count(b"200 OK") < 20:
+            text += opened.recv(65536)
 
 
 def test_a_patient_client_is_answered(serving, at_port):

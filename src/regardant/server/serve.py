@@ -125,6 +125,7 @@ def configured(service: Service, access: Access, address: Address) -> uvicorn.Co
         log_level="error",
         access_log=False,  # it has whole URLs, in which users may write texts
         server_header=False,
+        proxy_headers=False,  # by X-Forwarded-For, clients here would choose the address that max_rate counts
         limit_concurrency=limits.connections,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=CLOSING_SECONDS,

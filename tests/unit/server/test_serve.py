@@ -187,6 +187,16 @@ def test_connections_far_beyond_the_limit_are_closed(serving, at_port, monkeypat
         assert len(server.server_state.connections) == 2
 
 
+def test_a_header_does_not_change_the_address_whose_requests_are_counted(serving, at_port):
+    port, _ = at_port(serving("demo", limits=Limits(max_rate=2)))
+    statuses = []
+    for number in range(4):
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+            connection.request("GET", "/v1/runs", headers={"x-forwarded-for": f"10.0.0.{number}"})
+            statuses.append(connection.getresponse().status)
+    assert statuses[:2] == [200, 200] and 429 in statuses
+
+
 def test_work_of_a_client_that_left_is_not_computed(serving, at_port):
     service = serving("demo", limits=Limits(max_wait_ms=600))
     port, _ = at_port(service)

@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from regardant import studio as package
 from regardant.errors import RunError
 from regardant.server.hosts import is_ours
+from regardant.server.listening import AnnouncingServer
 from regardant.studio.app import LARGEST_BODY, PAGES, make_app
 from regardant.studio.catalogue import Catalogue
 from regardant.studio.serve import serve
@@ -202,3 +203,10 @@ def test_a_port_in_use_is_one_line(tmp_path):
         taken.listen()
         with pytest.raises(RunError, match=r"^port \d+ .*: give another --port$"):
             serve([tmp_path], taken.getsockname()[1], print)
+
+
+def test_headers_of_proxies_are_not_trusted(tmp_path, monkeypatch):
+    configs = []
+    monkeypatch.setattr(AnnouncingServer, "run", lambda server, sockets: configs.append(server.config))
+    serve([tmp_path], 0, print)
+    assert [config.proxy_headers for config in configs] == [False]

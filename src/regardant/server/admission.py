@@ -95,7 +95,7 @@ class Admission:
     def _refusal(self, scope: Scope) -> Refusal | None:
         headers = Headers(scope=scope)
         if self.access.is_loopback and not is_ours(headers.get("host", ""), scope):
-            return Refusal("the Host header is not that of this server: use localhost or 127.0.0.1 with its port", 400)
+            return Refusal("the Host header is not of this server: use localhost or its address, with its port", 400)
         if self.access.is_loopback and is_of_another_site(scope):
             return Refusal("requests from pages of other sites are refused: open the address of this server", 403)
         if scope["path"] not in WITHOUT_KEY and not self._is_slow_enough(scope):

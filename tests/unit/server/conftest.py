@@ -81,7 +81,7 @@ def at_port():
     with ExitStack() as stack:
 
         def serve(service, access=None, **address):
-            opened = stack.enter_context(bound("127.0.0.1", 0))
+            opened = stack.enter_context(bound(address.get("host", "127.0.0.1"), 0))
             port, started = opened.getsockname()[1], Event()
             config = configured(service, access or Access(None, True), Address(**address))
             server = AnnouncingServer(config, started.set)

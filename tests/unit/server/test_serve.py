@@ -197,6 +197,14 @@ def test_a_header_does_not_change_the_address_whose_requests_are_counted(serving
     assert statuses[:2] == [200, 200] and 429 in statuses
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have 127.0.0.1 alone")
+def test_another_loopback_address_is_answered(serving, at_port):
+    port, _ = at_port(serving("demo"), host="127.0.1.1")
+    with closing(http.client.HTTPConnection("127.0.1.1", port, timeout=20)) as connection:
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 200
+
+
 def test_work_of_a_client_that_left_is_not_computed(serving, at_port):
     service = serving("demo", limits=Limits(max_wait_ms=600))
     port, _ = at_port(service)

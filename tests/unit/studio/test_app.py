@@ -63,12 +63,28 @@ def test_modules_import_what_is_there(module):
         ("localhost@evil.example:8421", False),
         ("evil@localhost:8421", False),
         ("192.168.0.7:8421", False),
+        ("127.0.1.1:8421", False),
         ("localhost:x", False),
         ("", False),
     ],
 )
 def test_only_this_machine_s_names_are_answered(host, ours):
     assert is_ours(host, {"server": ("127.0.0.1", 8421)}) is ours
+
+
+@pytest.mark.parametrize(
+    ("reached", "host", "ours"),
+    [
+        ("127.0.1.1", "127.0.1.1:8421", True),
+        ("127.0.1.1", "localhost:8421", True),
+        ("127.0.1.1", "127.0.1.1:80", False),
+        ("127.0.1.1", "127.0.1.2:8421", False),
+        ("192.168.0.7", "192.168.0.7:8421", False),
+        ("evil.example", "evil.example:8421", False),
+    ],
+)
+def test_the_address_that_a_connection_reached_is_answered_if_it_is_a_loopback_address(reached, host, ours):
+    assert is_ours(host, {"server": (reached, 8421)}) is ours
 
 
 def test_a_foreign_name_learns_nothing(studio):

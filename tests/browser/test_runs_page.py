@@ -46,6 +46,20 @@ def test_a_run_with_a_comma_in_its_name_is_shown(visit, runs):
         expect(again.get_by_label(f"Show {name}")).to_be_checked(checked=on)
 
 
+def test_the_last_run_that_is_shown_can_be_taken_away(visit, runs):
+    page = visit("/runs", runs=runs[0]).page
+    expect(page.get_by_role("img", name="Loss", exact=True)).to_be_visible()
+    box = page.get_by_label(f"Show {runs[0]}")
+    with page.expect_response("**/api/runs", timeout=60_000):  # the list is filled again
+        box.uncheck()
+        expect(page.locator(".chart")).to_have_count(0)
+        expect(verdict_of(page)).to_contain_text("Tick a run to see its curves.")
+    page.wait_for_timeout(500)
+    expect(box).not_to_be_checked()
+    box.check()
+    expect(page.get_by_role("img", name="Loss", exact=True)).to_be_visible()
+
+
 def test_too_many_runs_are_refused_until_one_is_taken_away(visit, runs):
     opened = visit("/runs", runs="\n".join(runs))
     page = opened.page

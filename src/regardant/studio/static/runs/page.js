@@ -22,6 +22,7 @@ const followed = new Map(); // by the name of the run
 const drawn = new Map(); // by title: the element of a chart
 let none = false; // there was no run at the last request
 let runs = [];
+let begun = false; // the list has been filled
 
 const chosen = () => state.runs.split(BETWEEN).filter((name) => runs.some((run) => run.run === name));
 
@@ -29,7 +30,8 @@ async function refreshList() {
   runs = await ask("/api/runs");
   if (none && runs.length) location.reload(); // the first run has started
   none = !runs.length;
-  if (!chosen().length && runs.length) state.runs = runs[0].run;
+  if (!begun && runs.length && !chosen().length) state.runs = runs[0].run;
+  begun ||= runs.length > 0;
   const rows = runs.map((run) =>
     html("tr", {}, html("td", {}, boxOf(run)), ...cellsOf(run).map((cell) => html("td", {}, cell))),
   );
@@ -127,7 +129,8 @@ async function judge(names) {
   if (far === judged) return;
   judged = far;
   if (names.length < 2) {
-    verdict.replaceChildren(html("p", { class: "note" }, "Tick a second run to see which is better, whether the difference is significant, and which settings differ."));
+    const next = names.length ? "a second run to see which is better, whether the difference is significant, and which settings differ" : "a run to see its curves";
+    verdict.replaceChildren(html("p", { class: "note" }, `Tick ${next}.`));
     return;
   }
   let found;

@@ -1,5 +1,6 @@
 """Several runs on the page Runs: which are shown, and the comparison that stands above their curves."""
 
+import json
 import re
 import signal
 from collections.abc import Iterator
@@ -58,6 +59,72 @@ def test_the_last_run_that_is_shown_can_be_taken_away(visit, runs):
     expect(box).not_to_be_checked()
     box.check()
     expect(page.get_by_role("img", name="Loss", exact=True)).to_be_visible()
+
+
+LISTENERS = """
+  window.listeners = 0;
+  const [add, remove] = [window.addEventListener, window.removeEventListener];
+  window.addEventListener = function (kind, ...rest) {
+    window.listeners += kind === "resize";
+    return add.call(this, kind, ...rest);
+  };
+  window.removeEventListener = function (kind, ...rest) {
+    window.listeners -= kind === "resize";
+    return remove.call(this, kind, ...rest);
+  };
+"""
+"""Counts listeners for the size of the window: plotly has one for each chart that it keeps."""
+
+
+@pytest.fixture
+def growing(tmp_path, trained):
+    """The address of a studio over two runs, the first of which is in training; its file of metrics, and all lines."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for file in ("run.yaml", "metrics.jsonl"):
+            (tmp_path / name / file).write_bytes((trained().folder / file).read_bytes())
+    metrics = tmp_path / "a" / "metrics.jsonl"
+    lines = metrics.read_text(encoding="utf-8").splitlines(keepends=True)
+    events = [json.loads(line)["event"] for line in lines]
+    first = events.index("observation") + 1
+    metrics.write_text("".join(lines[:first]), encoding="utf-8")
+    program, at = start_studio(tmp_path)
+    yield at, metrics, lines, first, events.index("observation", first) + 1
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=60)
+
+
+def test_a_run_in_training_keeps_its_charts_and_the_focus_of_its_choices(visit, growing):
+    at, metrics, lines, first, second = growing
+    page = visit("/runs", served=at).page
+    page.add_init_script(LISTENERS)
+    page.reload()
+    runs = [f"{metrics.parent.parent.as_posix()}/{name}" for name in "ab"]
+    page.get_by_label(f"Show {runs[1]}").check()
+    row = page.locator("table.runs tbody tr").first
+    heat = page.get_by_role("img", name=re.compile("Entropy of heads"))
+    expect(heat.locator(".heatmaplayer image")).to_be_visible()
+    page.wait_for_timeout(500)
+    charts = page.locator(".js-plotly-plot").count()
+    assert page.evaluate("listeners") == charts
+    looks = page.get_by_role("region", name="Heads and samples")
+    for end, chosen in ((first + 1, looks.get_by_role("combobox")), (second, looks.get_by_label("Item 2"))):
+        chosen.focus()
+        metrics.write_text("".join(lines[:end]), encoding="utf-8")
+        expect(row.locator("td").nth(4)).to_have_text(f"{json.loads(lines[end - 1])['update']:,}")
+        page.wait_for_timeout(500)
+        expect(chosen).to_be_focused()
+        assert page.evaluate("listeners") == charts
+    kind = looks.get_by_role("radio", name="encoder.self_attention")
+    kind.check()
+    expect(page.get_by_role("img", name="Entropy of heads, encoder.self_attention")).to_be_visible()
+    page.wait_for_timeout(500)
+    expect(kind).to_be_focused()
+    assert page.evaluate("listeners") == charts
+    for name in runs:
+        page.get_by_label(f"Show {name}").uncheck()
+    expect(page.locator(".js-plotly-plot")).to_have_count(0)
+    assert page.evaluate("listeners") == 0
 
 
 def test_too_many_runs_are_refused_until_one_is_taken_away(visit, runs):

@@ -109,6 +109,12 @@ export function drawEntropy(element, events, kind, axis) {
   return Plotly.react(element, [trace], layout, CONFIG);
 }
 
+// Takes a chart from the page. Plotly keeps what it has drawn, and a listener for the size of the window, until then.
+export function removeChart(element) {
+  Plotly.purge(element);
+  element.parentElement.remove();
+}
+
 function layoutOf(title, unit, axis, showlegend) {
   const line = { gridcolor: resolved("var(--rule)"), zerolinecolor: resolved("var(--rule)"), automargin: true };
   return {

@@ -4,7 +4,7 @@ import { choice } from "../pictures/view.js";
 import { BETWEEN, button, field, select } from "../choosing.js";
 import { ask, command, complain, empty, html, shell } from "../shell.js";
 import { readState, writeState } from "../state.js";
-import { AXES, chartsOf, drawChart, drawEntropy, library, saveChart } from "./charts.js";
+import { AXES, chartsOf, drawChart, drawEntropy, library, removeChart, saveChart } from "./charts.js";
 import { Following } from "./following.js";
 import { samplesView } from "./samples.js";
 
@@ -108,7 +108,7 @@ async function refresh(changed = false) {
 function draw(shown) {
   const wanted = shown.length ? chartsOf(shown, unitsOf(shown)) : [];
   for (const [title, element] of drawn) {
-    if (!wanted.some((chart) => chart.title === title)) (element.parentElement.remove(), drawn.delete(title));
+    if (!wanted.some((chart) => chart.title === title)) (removeChart(element), drawn.delete(title));
   }
   for (const chart of wanted) {
     if (!drawn.has(chart.title)) drawn.set(chart.title, placeFor(charts, chart.title));
@@ -180,45 +180,62 @@ function placeFor(into, title) {
   return element;
 }
 
-// The entropy of heads and the samples of one run.
+const entropy = html("div", { class: "part" });
+const samples = html("div", { class: "part" });
+let heat = null; // the chart of entropies and its kind of attention
+let offered = ""; // the choices between the looks
+let looked = ""; // the events that the looks show, and how
+
+function clearEntropy() {
+  if (heat) removeChart(heat.element);
+  heat = null;
+}
+
+// The entropy of heads and the samples of one run. Choices stay in the page, with their focus, until there are others.
 function drawLooks(shown) {
   const observed = shown.filter((one) => one.named("observation").length);
-  if (!observed.length) {
-    const validated = shown.filter((one) => one.named("validation").length).map(({ run }) => run);
-    const line = validated.length
-      ? `${validated.join(", ")} ${validated.length > 1 ? "have" : "has"} no attention whose entropy could be recorded, and no samples.`
-      : "Samples and the entropy of heads appear after the first validation.";
-    looks.replaceChildren(...(shown.length ? [html("p", { class: "quiet" }, line)] : []));
-    return;
-  }
   const one = observed.find(({ run }) => run === state.look) ?? observed[0];
-  const events = one.named("observation");
-  const kinds = Object.keys(events.at(-1).entropy ?? {});
+  const events = one?.named("observation") ?? [];
+  const kinds = Object.keys(events.at(-1)?.entropy ?? {});
   const kind = kinds.includes(state.kind) ? state.kind : kinds.at(-1);
-  const parts = [html("h2", {}, "Heads and samples")];
-  if (observed.length > 1)
-    parts.push(
-      field(
-        "Run",
-        select(
-          observed.map(({ run }) => run),
-          one.run,
-          (look) => set({ look }),
-        ),
-      ),
-    );
-  if (kinds.length > 1) parts.push(choice("Kind of attention", kinds, kind, (name) => set({ kind: name })));
-  looks.replaceChildren(...parts);
-  if (kinds.length) drawEntropy(placeFor(looks, `Entropy of heads, ${kind}`), events, kind, state.axis);
-  const samples = events[0].samples ?? [];
-  if (!samples.length) return;
-  const number = /^\d+$/.test(state.sample) && state.sample < samples.length ? Number(state.sample) : 0;
-  const names = samples.map((_, i) => `Item ${i + 1}`);
-  looks.append(
-    choice("Item", names, names[number], (_, i) => set({ sample: String(i) })),
-    ...samplesView(events, number),
-  );
+  const items = (events[0]?.samples ?? []).map((_, i) => `Item ${i + 1}`);
+  const number = /^\d+$/.test(state.sample) && state.sample < items.length ? Number(state.sample) : 0;
+  const names = observed.map(({ run }) => run);
+  const choices = JSON.stringify([names, kinds, items.length, one ? "" : lineWithout(shown)]);
+  if (choices !== offered) {
+    clearEntropy();
+    offered = choices;
+    looked = "";
+    if (one) looks.replaceChildren(...choicesOf(names, one.run, kinds, kind), entropy, ...choiceOf(items, number), samples);
+    else looks.replaceChildren(...(shown.length ? [html("p", { class: "quiet" }, lineWithout(shown))] : []));
+  }
+  if (!one) return;
+  const now = JSON.stringify([one.run, kind, number, state.axis, events.length, events.at(-1).time]);
+  if (now === looked) return;
+  looked = now;
+  if (heat?.kind !== kind) clearEntropy();
+  if (kind) {
+    heat ??= { kind, element: placeFor(entropy, `Entropy of heads, ${kind}`) };
+    drawEntropy(heat.element, events, kind, state.axis);
+  }
+  samples.replaceChildren(...(items.length ? samplesView(events, number) : []));
 }
+
+function lineWithout(shown) {
+  const validated = shown.filter((one) => one.named("validation").length).map(({ run }) => run);
+  return validated.length
+    ? `${validated.join(", ")} ${validated.length > 1 ? "have" : "has"} no attention whose entropy could be recorded, and no samples.`
+    : "Samples and the entropy of heads appear after the first validation.";
+}
+
+function choicesOf(names, run, kinds, kind) {
+  const parts = [html("h2", {}, "Heads and samples")];
+  if (names.length > 1) parts.push(field("Run", select(names, run, (look) => set({ look }))));
+  if (kinds.length > 1) parts.push(choice("Kind of attention", kinds, kind, (name) => set({ kind: name })));
+  return parts;
+}
+
+const choiceOf = (items, number) => (items.length ? [choice("Item", items, items[number], (_, i) => set({ sample: String(i) }))] : []);
 
 if (!Object.hasOwn(AXES, state.axis)) state.axis = "Updates";
 const axes = choice("Horizontal axis", Object.keys(AXES), state.axis, (axis) => set({ axis }));

@@ -170,6 +170,28 @@ def test_heads_are_switched_off(visit, trained):
     expect(page.locator(".translation")).to_have_text(trained().translate([TEXT])[0].text)
 
 
+def test_an_answer_that_is_not_the_model_s_own_is_called_so(visit, trained):
+    opened = visit("/look", text=TEXT, target="Le chat.", off=f"{CROSS}:0")
+    page = opened.page
+    expect(page.locator(".translation")).to_have_text("Le chat.")
+    expect(page.get_by_text("This is your own translation, not the model's.")).to_be_visible()
+    expect(page.get_by_text("With 1 head switched off.")).to_be_visible()
+    opened.screenshot("studio-own-translation")
+    expect(page.get_by_label("Its translation")).to_have_value("Le chat.")  # the options are open
+    expect(page.get_by_text("Heads switched off: 1")).to_be_visible()
+    page.get_by_role("button", name="Switch all on").click()
+    expect(page.get_by_text("switched off.")).to_have_count(0)
+    page.route(
+        "**/api/examples*", lambda route: route.fulfill(json=[{"item": "The cat sees the dog.", "picture": None}])
+    )
+    page.reload()
+    page.get_by_role("group", name="Examples").get_by_role("button").click()
+    expect(page.get_by_text("This is your own translation")).to_have_count(0)
+    expect(page.get_by_label("Its translation")).to_have_value("")
+    expect(page.locator(".translation")).to_have_text(trained().translate(["The cat sees the dog."])[0].text)
+    assert "target" not in state_of(page)
+
+
 def test_the_beam_tree_and_the_alignment(visit, trained):
     opened = visit("/look", text=TEXT, tab="Beam search", beam=3)
     page = opened.page

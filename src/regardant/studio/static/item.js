@@ -5,8 +5,9 @@ import { ask, complain, html } from "./shell.js";
 const [LONGEST, TEXTS] = [34, 4]; // characters of an example text, and number of texts offered
 const SENTENCE = "The old judge sees the small cat."; // for runs that have no examples
 
-// `show` is called when another item is chosen. `follow` adapts the field to a run.
-export function itemField(rows, show) {
+// `show` is called when another item is entered or chosen, before that `chosen` if it is another example or file.
+// `follow` adapts the field to a run.
+export function itemField(rows, show, chosen) {
   const text = html("textarea", { rows, dir: "auto" });
   const name = html("span");
   const file = html("input", { type: "file", "aria-label": "Choose a file" });
@@ -16,6 +17,7 @@ export function itemField(rows, show) {
   let following = Promise.resolve(); // the last call of follow
 
   function choose(item) {
+    if (item !== text.value) chosen();
     text.value = item;
     show();
   }

@@ -5,6 +5,7 @@ import { changedWords } from "./changes.js";
 
 const MOST_SHARES = 5; // shown at first
 
+// `found.forced`: the answer was given by the reader; `found.off`: number of heads that were switched off.
 export function answerOf(found, before) {
   const plain = found.answer.split(/\s+/).map((word) => ({ word, changed: false }));
   const words = before ? changedWords(before.answer, found.answer) : plain;
@@ -14,7 +15,10 @@ export function answerOf(found, before) {
   const score = candidates.length ? `, score ${candidates[0].score.toFixed(3)}` : "";
   const number = found.log_probability === undefined ? "" : `log-probability ${found.log_probability.toFixed(3)}${score}`;
   const shares = found.shares.map(([name, share]) => line(`${(100 * share).toFixed(1)}%`, name));
-  const parts = [html("p", { class: "sentence translation", dir: "auto" }, ...sentence)];
+  const parts = [];
+  if (found.forced) parts.push(html("p", { class: "note" }, "This is your own translation, not the model's."));
+  if (found.off) parts.push(html("p", { class: "note" }, `With ${found.off} ${found.off === 1 ? "head" : "heads"} switched off.`));
+  parts.push(html("p", { class: "sentence translation", dir: "auto" }, ...sentence));
   if (before && before.answer !== found.answer) parts.push(html("p", { class: "quiet", dir: "auto" }, `before: ${before.answer}`));
   if (found.unseen.length) parts.push(unseen(found.unseen));
   parts.push(...(found.notes ?? []).map((note) => html("p", { class: "note" }, note)));

@@ -22,12 +22,12 @@ const OTHER = { run2: "", text2: "", head1: "", head2: "" };
 const state = readState({ run: "", text: "", target: "", beam: "", off: "", tab: "", candidate: "", ...NOTHING, ...OTHER });
 
 const main = shell();
-const item = itemField(1, look);
+const item = itemField(1, look, () => (target.value = "")); // a translation of the item before
 const target = html("textarea", { rows: 1, dir: "auto", placeholder: "the model's own" });
 const beam = html("input", { type: "number", min: 1, max: 16, placeholder: "auto" });
 const results = html("section", { "aria-label": "Answer", class: "answer-line" });
 const switches = html("div");
-const options = html("details", { class: "options" }, html("summary", {}, "Options"));
+const options = html("details", { class: "options", ...(state.target || state.beam || state.off ? { open: "" } : {}) }, html("summary", {}, "Options"));
 const words = vocabulary((word) => (item.text.value = `${item.text.value.trimEnd()} ${word}`.trim()));
 const shown = html("div", {}, results);
 let found = null; // the last answer
@@ -57,10 +57,11 @@ async function look() {
     return;
   }
   try {
-    const answer = await working(shown, `${state.run} reads the item`, (signal) => ask("/api/look", { body: question(), signal }));
+    const body = question();
+    const answer = await working(shown, `${state.run} reads the item`, (signal) => ask("/api/look", { body, signal }));
     if (answer === null) return;
     before = found;
-    found = { ...answer, pictures: answer.pictures && sentenceOf(answer.pictures) };
+    found = { ...answer, forced: body.target !== null, off: body.off.length, pictures: answer.pictures && sentenceOf(answer.pictures) };
     await show();
   } catch (error) {
     complain(error.message);

@@ -33,7 +33,7 @@ const offered = () =>
   Object.keys(TABS).filter((tab) => tab !== "Token by token" || known[state.run]?.views.includes("token by token"));
 
 const main = shell();
-const item = itemField(1, show);
+const item = itemField(1, show, () => (target.value = "")); // a translation of the item before
 const target = html("textarea", { rows: 1, dir: "auto", placeholder: "the model's own" });
 const page = {
   state,

@@ -28,7 +28,9 @@ def comparison():
         line_chart([Curve(name, [(1, 10), (9, 98)]) for name in NAMES], title="t", x_label="minutes", y_label="BLEU"),
     ]
     note = "BLEU nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
-    return report_page([Chapter("Test set", [note], [table, *charts], folded=table)], title="2 runs compared")
+    marks = [("significant", False), ("1 warning", True)]
+    chapter = Chapter("Test set", [note], [table, *charts], folded=table, marks=marks)
+    return report_page([chapter], title="2 runs compared")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -414,6 +414,43 @@ def test_shapes_open_and_close(visit):
     saved(page, page.get_by_role("button", name="Save this picture"))
 
 
+CONTRASTS = """
+  const { strips } = await import("/static/steps/strips.js");
+  const colour = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const luminance = (rgb) => {
+    const linear = (one) => (one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = rgb.map((one) => linear(one / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const page = colour(getComputedStyle(document.body).backgroundColor);
+  const figure = document.createElement("div");
+  figure.className = "figure";
+  document.querySelector("main").replaceChildren(figure);
+  const values = Array.from({ length: 400 }, (_, i) => (i - 199.5) / 199.5);
+  const rows = Array.from({ length: 25 }, (_, row) => ({ name: "row", values: values.slice(16 * row, 16 * row + 16) }));
+  figure.append(strips(rows, "Numbers", { largest: 1 }));
+  return [...figure.querySelectorAll("rect.strip")].map((cell) => {
+    const text = cell.parentElement.querySelector("text");
+    const style = getComputedStyle(cell);
+    const share = Number(style.fillOpacity);
+    const under = colour(style.fill).map((one, i) => share * one + (1 - share) * page[i]);
+    const [low, high] = [luminance(under), luminance(colour(getComputedStyle(text).fill))].sort((a, b) => a - b);
+    return [text.textContent, (high + 0.05) / (low + 0.05)];
+  });
+"""
+"""Contrast of the numbers from -1 to 1 with their cells, by WCAG 2."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_number_is_legible_on_its_cell(visit, scheme):
+    opened = visit("/steps", tab="Masks", options={"color_scheme": scheme})
+    expect(opened.page.get_by_text("causal()", exact=True)).to_be_visible()
+    found = opened.page.evaluate(f"async () => {{{CONTRASTS}}}")
+    opened.screenshot(f"studio-strips-{scheme}")
+    assert len(found) == 400 and {"-1.00", "1.00"} <= {text for text, _ in found}
+    assert [one for one in found if one[1] < 4.5] == []
+
+
 @pytest.mark.parametrize("page", ["/runs", "/look", "/steps"])
 def test_every_page_in_the_dark(visit, page):
     opened = visit(page, options={"color_scheme": "dark"})

@@ -5,7 +5,9 @@ import { svg } from "../shell.js";
 const [CELL, NAMES, LETTER] = [26, 164, 8];
 const WITH_NUMBERS = 16; // columns: with more, cells are narrow and numbers appear on hover
 const LONGEST = 36;
-const DARK = 0.55; // share of the darkest colour above which a number has the colour of the page
+// Shares of the darkest colour above which white on it is not legible on a dark page (contrast below 4.5), and above
+// which black on blue is not on a light one. Black is legible on any amber of a light page.
+const [AMBER, BLUE, DEEP_BLUE] = [0.56, 0.588, 0.774];
 const ROBUST = 0.97; // share of the numbers below the darkest colour: a few outliers do not wash out the others
 
 export function short(value) {
@@ -48,7 +50,7 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
       );
       const number =
         wide >= 40
-          ? [svg("text", { x: x + wide / 2, y: y + CELL / 2, "text-anchor": "middle", class: `number-in${isDark(value, most) ? " on-dark" : ""}` }, short(value))]
+          ? [svg("text", { x: x + wide / 2, y: y + CELL / 2, "text-anchor": "middle", class: `number-in${shadeOf(value, most)}` }, short(value))]
           : [];
       return svg("g", {}, svg("rect", { x, y: y + 1, width: wide - 1, height: CELL - 2, ...ink }, title), ...number);
     });
@@ -77,7 +79,11 @@ export function strips(rows, label, { columns = [], choose = null, chosen = null
   return drawing;
 }
 
-const isDark = (value, most) => value !== null && Math.abs(value) / most > DARK;
+function shadeOf(value, most) {
+  const share = Math.abs(value ?? 0) / most;
+  if (share < (value < 0 ? AMBER : BLUE)) return "";
+  return value < 0 || share < DEEP_BLUE ? " on-middle" : " on-deep";
+}
 
 function nameOf(name) {
   const letters = [...String(name)];

@@ -259,6 +259,21 @@ def test_presets_reach_gpt_3_and_points_are_measured(lab):
     opened.screenshot("lab-measured")
 
 
+def test_a_measurement_that_comes_late_leaves_the_address_of_the_bench_that_is_open_now(lab):
+    page, waiting = lab(bench="costs").page, []
+    page.route("**/api/lab/measure", lambda route: waiting.append(route))
+    with page.expect_request("**/api/lab/measure"):
+        page.get_by_role("button", name="Measure here").click()
+    page.get_by_role("radio", name="Learning rate").check()
+    page.get_by_role("button", name="Show without a guess").click()
+    expect(page.get_by_role("heading", name="Learning rate", exact=True)).to_be_visible()
+    (measuring,) = waiting
+    with page.expect_response("**/api/lab/measure"):
+        measuring.fulfill(json=[])
+    page.wait_for_timeout(600)
+    assert parse_qs(urlsplit(page.url).fragment)["bench"] == ["rates"]
+
+
 def test_a_picture_is_saved_with_its_colours(lab):
     page = lab(bench="rates").page
     with page.expect_download() as downloading:

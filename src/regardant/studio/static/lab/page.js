@@ -34,6 +34,7 @@ async function show(name) {
   const nothing = Object.fromEntries(Object.keys(bench.fields).map((field) => [field, null]));
   const state = readFields(bench.fields, readState(nothing));
   const remember = () => {
+    if (!element.isConnected) return; // a measurement may end when another bench is shown
     clearTimeout(waiting);
     waiting = setTimeout(() => writeState({ bench: name, ...writeFields(bench.fields, state) }), PATIENCE);
   };

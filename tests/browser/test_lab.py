@@ -204,6 +204,26 @@ def test_sql_stands_beside_attention(lab):
     expect(page.locator(".answer")).to_contain_text("A hard lookup returns Alice alone")
 
 
+@pytest.mark.parametrize("status", [200, 422])
+def test_an_earlier_query_does_not_replace_the_answer_to_a_later_one(lab, status):
+    opened = lab(bench="retrieval", view="Students")
+    page, waiting = opened.page, []
+    result = page.get_by_role("table", name="Complete rows that SQL returns")
+    expect(result).to_be_visible()
+    page.route("**/api/lab/sql", lambda route: waiting.append(route) if not waiting else route.continue_())
+    with page.expect_request("**/api/lab/sql"):
+        page.get_by_role("button", name="Run").click()
+    page.get_by_role("textbox", name="SQL, over").fill("SELECT name FROM students WHERE gpa < 3.5")
+    page.get_by_role("button", name="Run").click()
+    expect(result.locator("tbody")).to_have_text("Carol")
+    (first,) = waiting
+    with page.expect_response("**/api/lab/sql"):
+        first.fulfill(status=status, json={"columns": ["name"], "rows": [["late"]], "detail": "late"})
+    page.wait_for_timeout(300)
+    expect(result.locator("tbody")).to_have_text("Carol")
+    opened.complaints[:] = [one for one in opened.complaints if "422" not in one]
+
+
 def test_lines_of_the_reader_are_searched_and_stay_text(lab):
     opened = lab(bench="retrieval", view="Your own lines")
     page = opened.page

@@ -398,6 +398,21 @@ def test_masks_are_put_together(visit):
     opened.complaints[:] = [one for one in opened.complaints if "422" not in one]
 
 
+def test_an_earlier_mask_does_not_replace_a_later_one(visit):
+    page, waiting = visit("/steps", tab="Masks").page, []
+    expect(page.get_by_text("causal()", exact=True)).to_be_visible()
+    page.route("**/api/mask", lambda route: waiting.append(route) if not waiting else route.continue_())
+    with page.expect_request("**/api/mask"):
+        page.get_by_label("Window: tokens to each side").fill("2")
+    page.get_by_label("Window: tokens to each side").fill("3")
+    expect(page.get_by_text("window(10, 3)")).to_be_visible()
+    (first,) = waiting
+    with page.expect_response("**/api/mask"):
+        first.fulfill(response=first.fetch())
+    page.wait_for_timeout(300)
+    expect(page.get_by_text("window(10, 3)")).to_be_visible()
+
+
 def test_shapes_open_and_close(visit):
     opened = visit("/steps", tab="Shapes", text=TEXT)
     page = opened.page

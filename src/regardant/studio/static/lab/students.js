@@ -27,13 +27,16 @@ function similarity(student, { cs, gpa, strictness }) {
 
 function sqlPart(state, remember) {
   const result = html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table, scrolls", "aria-live": "polite" });
+  let last = 0; // number of the last request: earlier answers may come after it
   async function run() {
+    const request = ++last;
     try {
       const { columns, rows } = await ask("/api/lab/sql", { body: { sql: state.sql } });
+      if (request !== last) return;
       const cells = rows.map((row) => row.map((value) => (value === null ? "NULL" : String(value))));
       result.replaceChildren(dataTable(`Complete rows that SQL returns: ${rows.length}`, columns, cells));
     } catch (error) {
-      result.replaceChildren(html("p", { class: "alarm" }, error.message));
+      if (request === last) result.replaceChildren(html("p", { class: "alarm" }, error.message));
     }
   }
   const text = textField("SQL, over students (name, field, gpa, research, skills)", state.sql, 3, (sql) => {

@@ -27,11 +27,14 @@ export function masks(page, panel) {
     field("Custom pairs (from-to)", edges),
   );
   const out = html("div");
+  let last = 0; // number of the last request: earlier answers may come after it
   panel.replaceChildren(form, out);
 
   async function show(change = {}) {
     keep(change);
     complain();
+    const request = ++last;
+    const isLate = () => request !== last || !out.isConnected;
     const given = (name) => (/^\d+$/.test(state[name]) ? Number(state[name]) : null);
     try {
       const body = {
@@ -42,6 +45,7 @@ export function masks(page, panel) {
         edges: state.edges,
       };
       const answer = await ask("/api/mask", { body });
+      if (isLate()) return;
       const parts = Object.entries(answer.parts).map(([name, allowed]) => figure(PARTS[name], allowed, answer.length, true));
       const note = answer.fully_masked.length
         ? `All keys are masked for tokens ${answer.fully_masked.map((token) => token + 1).join(", ")}: their weights are zeros.`
@@ -56,7 +60,7 @@ export function masks(page, panel) {
         html("div", { class: "matrices" }, ...together, ...parts),
       );
     } catch (error) {
-      complain(error.message);
+      if (!isLate()) complain(error.message);
     }
   }
 

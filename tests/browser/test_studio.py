@@ -301,6 +301,30 @@ def test_a_question_that_takes_long_says_so_and_can_be_given_up(visit):
     expect(page.locator("[aria-busy]")).to_have_count(0)
 
 
+@pytest.mark.parametrize("path", ["/look", "/steps"])
+def test_a_run_that_takes_long_to_open_can_be_given_up(visit, path):
+    """Its answer comes all the same, but nothing is asked about it."""
+    opened = visit("/lab")
+    page, waiting, asked = opened.page, [], []
+    page.route("**/api/examples*", lambda route: waiting.append(route))
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    with page.expect_request("**/api/examples*"):
+        page.goto(f"{ADDRESS.match(opened.address)[0]}{path}#text=The+cat")
+    expect(page.get_by_role("status")).to_contain_text("Opening")
+    page.get_by_role("button", name="Cancel").click()
+    (opening,) = waiting
+    with page.expect_response("**/api/examples*"):
+        opening.fulfill(response=opening.fetch())
+    page.wait_for_timeout(500)
+    assert not {"/api/look", "/api/view"} & set(asked)
+    expect(page.get_by_role("status")).to_be_hidden()
+    page.get_by_role("button", name="Show").click()
+    if path == "/look":
+        expect(page.locator(".translation")).to_be_visible()
+    else:
+        expect(page.get_by_role("tabpanel", name="Five steps").locator("svg").first).to_be_visible()
+
+
 def test_an_address_that_is_no_page_and_an_empty_studio_say_what_to_do(visit, tmp_path):
     opened = visit("/nope")
     expect(opened.page.get_by_text("The studio has no page at /nope.")).to_be_visible()

@@ -70,5 +70,6 @@ export function tabbed(names, chosen, show) {
     choose(name);
     buttons[names.indexOf(name)].scrollIntoView({ block: "nearest" });
   };
-  return { element, again, choose: open };
+  const clear = () => panel.replaceChildren();
+  return { element, again, choose: open, clear };
 }

@@ -15,6 +15,7 @@ export function itemField(rows, show, chosen) {
   const element = html("div", { class: "field item" }, html("label", { class: "field" }, name, text), file);
   let run = null;
   let following = Promise.resolve(); // the last call of follow
+  let wanted = null; // its run
 
   function choose(item) {
     if (item !== text.value) chosen();
@@ -45,7 +46,10 @@ export function itemField(rows, show, chosen) {
   const follow = (next) => (following = offer(next));
 
   async function offer(next) {
-    const [before, offered] = [run, await ask("/api/examples", { query: { run: next.run } })];
+    wanted = next;
+    const offered = await ask("/api/examples", { query: { run: next.run } });
+    if (wanted !== next) return; // another run was chosen during the request
+    const before = run;
     run = next;
     const ofFiles = run.suffixes.length > 0;
     name.textContent = ofFiles ? `File (${run.suffixes.join(", ")})` : "Text";

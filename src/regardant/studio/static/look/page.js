@@ -233,10 +233,11 @@ async function open(name) {
   found = before = null;
   results.replaceChildren();
   switches.replaceChildren();
-  tabs.element.hidden = true;
-  await working(shown, `Opening ${name}: the first time takes some seconds`, () => item.follow(known[name]));
+  tabs.element.hidden = words.element.hidden = true;
+  const opened = await working(shown, `Opening ${name}: the first time takes some seconds`, () => item.follow(known[name]));
+  if (opened === null) return;
   await look();
-  await words.follow(name);
+  if (state.run === name) await words.follow(name);
 }
 
 const fields = { target: field("Its translation", target), beam_size: field("Beam size", beam) };

@@ -60,7 +60,9 @@ const translation = field("Its translation", target);
 
 async function open(name) {
   translation.hidden = !takes("target");
-  await working(tabs.element, `Opening ${name}: the first time takes some seconds`, () => item.follow(known[name]));
+  tabs.clear(); // they show the run before
+  const opened = await working(tabs.element, `Opening ${name}: the first time takes some seconds`, () => item.follow(known[name]));
+  if (opened === null) return;
   page.keep({ text: item.text.value });
   tabs.again(offered());
 }

@@ -20,6 +20,7 @@ look for in the text, and no piece can be spelt like a special token: "<" and "e
 import codecs
 import json
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -171,6 +172,14 @@ class Tokenizer:
             unknown = UNKNOWN[self.config.kind]
             text = "".join(unknown if self.backend.token_to_id(piece) is None else piece for piece in pieces)
         return text.removeprefix(" ") if self.hides_space else text
+
+    def as_written(self, text: str) -> str:
+        """Return a text as `decode` writes it, if only white space and the composition of characters differ.
+
+        Any other text is returned unchanged: a difference in case or an unknown word is an error of a generated text.
+        """
+        written = self.normalise(text)
+        return written if _letters(written) == _letters(text) else text
 
     @property
     def normalisation(self) -> str:
@@ -333,6 +342,10 @@ def _normalised(text: str, config: TokenizerConfig, backend: hf.Tokenizer) -> st
         return text
     normalised: str = backend.normalizer.normalize_str(text)
     return normalised
+
+
+def _letters(text: str) -> str:
+    return "".join(unicodedata.normalize("NFC", text).split())
 
 
 def _canonical(backend: hf.Tokenizer) -> dict[str, Any]:

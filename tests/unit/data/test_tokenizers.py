@@ -133,6 +133,14 @@ def test_lower_case_is_composed(lowered: dict[str, Tokenizer], kind: str) -> Non
     assert lowered[kind].normalise("THE H\u0331") == others.get(kind, "the \u1e96")
 
 
+def test_a_text_is_rewritten_as_decoded_only_in_white_space_and_composition(lowered: dict[str, Tokenizer]) -> None:
+    spaced = " the  cat,\nsa\u0301t "
+    assert lowered["bpe"].as_written(spaced) == "the cat, s\u00e1t"
+    assert lowered["word"].as_written(" the  cat\nsat ") == "the cat sat"
+    assert lowered["byte"].as_written(spaced) == spaced
+    assert [lowered["word"].as_written(text) for text in (" The  cat", " the  zebra")] == [" The  cat", " the  zebra"]
+
+
 def test_unknown_words_and_characters_are_shown(trained: dict[str, Tokenizer]) -> None:
     assert trained["word"].normalise("The zebra, sat.") == "The <unk>, sat."
     assert trained["character"].normalise("The żebra") == "The �ebra"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from regardant.evaluation.texts import TEXT_SCORES, exact_match
 from regardant.evaluation.translation import TranslationMetrics, score
-from regardant.tasks.sequence_to_sequence.generator import GeneratedText, TextGenerator
+from regardant.tasks.sequence_to_sequence.generator import GeneratedText, TextGenerator, in_one_line
 
 NAMED = ("word_error_rate", "bracket_f1", "well_formed")
 """Scores that are shown only if `evaluation.metrics` names them."""
@@ -24,10 +24,12 @@ def score_texts(
     """Return the scores of texts that were generated for encoded sources: BLEU, chrF, TER, exact match, the perplexity
     of the references, and further scores that `metrics` names."""
     texts = [one.text for one in generated]
-    scores = score(texts, references, metrics).as_dict() | {"exact_match": exact_match(texts, references)}
+    # sacreBLEU squeezes white space itself, so that its scores can be computed again from lines of raw references.
+    lines, written = [in_one_line(one) for one in references], [generator.as_written(one) for one in references]
+    scores = score(texts, lines, metrics).as_dict() | {"exact_match": exact_match(texts, written)}
     for name in metrics.metrics:
         if name not in scores:
-            scores[name] = TEXT_SCORES[name](texts, references, metrics)
+            scores[name] = TEXT_SCORES[name](texts, written, metrics)
     return scores | {
         "perplexity": _perplexity(generator, sources, references),
         "sentences": len(texts),

@@ -28,6 +28,11 @@ SCORED_TOKENS = 2048
 """Tokens of a batch that is scored: all its logits are held at once."""
 
 
+def in_one_line(text: str) -> str:
+    """Return the text with spaces in place of line breaks."""
+    return LINE_BREAK.sub(" ", text)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One proposed text."""
@@ -204,7 +209,11 @@ class TextGenerator:
                 raise DataError(f"line {number} has {longest} tokens, the model takes {self.max_length}: shorten it")
         return sources, written
 
+    def as_written(self, reference: str) -> str:
+        """Return a reference as a candidate's text is written: in one line, with the white space of decoded tokens."""
+        return in_one_line(self.tokenizer.as_written(reference))
+
     def _candidate(self, parts: list[Hypothesis]) -> Candidate:
-        text = LINE_BREAK.sub(" ", " ".join(self.tokenizer.decode(part.tokens) for part in parts))
+        text = in_one_line(" ".join(self.tokenizer.decode(part.tokens) for part in parts))
         tokens = [token for part in parts for token in self.tokenizer.tokens(part.tokens)]
         return Candidate(text, sum(part.score for part in parts) / len(parts), tokens)

@@ -18,6 +18,7 @@ from regardant.tasks.base import VALIDATION_SHARE, TaskJob
 from regardant.tasks.observation import PROBED, SAMPLES, entropy_of_heads
 from regardant.tasks.sequence_to_sequence.config import TextAnswerConfig
 from regardant.tasks.sequence_to_sequence.corpus import Corpus, SequencePairBatches
+from regardant.tasks.sequence_to_sequence.generator import in_one_line
 
 DECODING_COST = 3.0
 """Cost of validating a token, with its greedy decoding, in training tokens: 2.0 on Multi30k and two cores, and a margin
@@ -69,9 +70,9 @@ class SequenceToSequenceJob(TaskJob):
                 hypotheses += [tokenizer.decode(best.tokens) for best, *_ in found]
                 order += self.validation.kept[planned].tolist()
         self._keep_samples(dict(zip(order, hypotheses, strict=True)))
-        references = [tokenizer.normalise(self.corpus.references[i]) for i in order]
-        compared = self.config.evaluation
-        scores = {name: TEXT_SCORES[name](hypotheses, references, compared) for name in compared.metrics}
+        references = [in_one_line(tokenizer.normalise(self.corpus.references[i])) for i in order]
+        texts, compared = [in_one_line(one) for one in hypotheses], self.config.evaluation
+        scores = {name: TEXT_SCORES[name](texts, references, compared) for name in compared.metrics}
         mean = total / tokens
         return {"loss": mean, "perplexity": math.exp(min(mean, 50.0)), **scores}
 

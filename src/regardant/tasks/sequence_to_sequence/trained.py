@@ -146,14 +146,16 @@ class TrainedItemGenerator(TrainedGenerator):
             generated = self.generator.generate_encoded(sources, items, generation)
             scores[name] = score_texts(self.generator, generated, items, references, self.config.evaluation)
             scores[name] |= {"beam_size": generation.beam_size, "length_penalty": generation.length_penalty}
-            lines = (
-                json.dumps({"target": reference, "answer": one.text}, ensure_ascii=False) + "\n"
-                for one, reference in zip(generated, references, strict=True)
-            )
             kept = self.folder / "evaluation"
+            lines = [self._kept_line(one.text, target) for one, target in zip(generated, references, strict=True)]
             write_atomically(kept / f"{name}{PREDICTIONS}", "".join(lines))
             write_atomically(kept / f"{name}.json", json.dumps(scores[name], indent=2) + "\n")
         return scores
+
+    def _kept_line(self, answer: str, target: str) -> str:
+        # The target stays raw: runs with different tokenizers are compared on equal targets.
+        right = answer == self.generator.as_written(target)
+        return json.dumps({"target": target, "answer": answer, "right": right}, ensure_ascii=False) + "\n"
 
     def _holds_data(self) -> bool:
         return (self.folder / "data" / MARKER).is_file()

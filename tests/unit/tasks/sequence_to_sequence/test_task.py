@@ -2,16 +2,22 @@
 
 import json
 import shutil
+from itertools import islice, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 
 from regardant import run
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.evaluation.texts import word_error_rate
+from regardant.generation.length_penalty import Hypothesis
 from regardant.run.tokens import elements
-from regardant.tasks import load_recipe
+from regardant.tasks import load_recipe, task_named
+from regardant.tasks.comparison import _read_answers
+from regardant.tasks.sequence_to_sequence.items import read_texts
 from tests.runs import BRIEF, STEADY
 
 pytestmark = pytest.mark.xdist_group("sequence to sequence")  # one process makes what all tests share
@@ -230,6 +236,41 @@ def test_a_line_separator_within_a_text_breaks_no_line_of_what_is_kept(tmp_path)
     other = shutil.copytree(loaded.folder, tmp_path / "other")
     (difference,) = run.compare([loaded.folder, other]).runs[1].accuracy_from_first.values()
     assert difference.difference == 0
+
+
+def as_found(tokenizer, references):
+    """Searched hypotheses that are the references, best first."""
+    return [[Hypothesis(tokenizer.encode(one), 0.0, 0.0, finished=True)] for one in references]
+
+
+@pytest.mark.parametrize("kind", ["character", "whitespace", "bpe"])
+def test_a_perfect_answer_is_right_whatever_white_space_its_label_has(tmp_path, monkeypatch, kind):
+    labels = ["{0}\n{1} z", "{0}\r\n\n{1}  z", " {0}  {1}\nz", "{0} {1}\tz "]
+    rows = [(f"{a} {b}", labels[n % 4].format(a, b)) for n, (a, b) in enumerate(product("abcdefgh", repeat=2))]
+    lines = "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
+    (tmp_path / "pairs.jsonl").write_text(lines, encoding="utf-8")
+    data = {"kind": "table", "source": "pairs.jsonl", "root": str(tmp_path)}
+    metrics = "evaluation.metrics=[exact_match, word_error_rate]"
+    recipe = IMAGES | {"data": data, "input": {"kind": "text"}, "tokenizer": {"kind": kind}}
+    loaded, _ = train(recipe, tmp_path / "run", *BRIEF, metrics)
+
+    generator, asked = loaded.trained.generator, read_texts(loaded.folder / "data", "validation")[1]
+    assert any("\n" in one for one in asked) and any("  " in one for one in asked)
+    found = SimpleNamespace(search=lambda *given: as_found(generator.tokenizer, asked))
+    monkeypatch.setattr(generator, "searcher", found)
+    (scores,) = loaded.evaluate().values()
+    other = shutil.copytree(loaded.folder, tmp_path / "other")
+    kept = _read_answers(other, "validation", scores)
+    job = task_named("sequence_to_sequence").prepare(loaded.config, loaded.folder, lambda line: None).job
+    order = iter([asked[number] for planned in job.validation.plan(0) for number in job.validation.kept[planned]])
+    monkeypatch.setattr(
+        "regardant.tasks.sequence_to_sequence.job.generate",
+        lambda model, source, *rest, **more: as_found(generator.tokenizer, islice(order, len(source))),
+    )
+    validated = job.validate(job.model.eval(), torch.device("cpu"))
+    assert scores["exact_match"] == validated["exact_match"] == sum(kept.right) / len(asked) == 1
+    assert scores["word_error_rate"] == validated["word_error_rate"] == 0
+    assert list(kept.targets) == asked  # raw, so that they equal those of a run with another tokenizer
 
 
 def test_other_data_may_not_take_the_name_of_a_test_set(texts, tmp_path):

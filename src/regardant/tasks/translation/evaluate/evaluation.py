@@ -23,7 +23,7 @@ from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.inspection import place_names
 from regardant.tasks.sequence_to_sequence.evaluation import score_texts, summary_of_texts
-from regardant.tasks.sequence_to_sequence.generator import LINE_BREAK
+from regardant.tasks.sequence_to_sequence.generator import in_one_line
 from regardant.tasks.translation.look.alignment import (
     AlignmentChoice,
     choose_alignment,
@@ -108,7 +108,7 @@ def evaluate_translator(
         files |= {"links": [format_links(links) for links in predicted], "gold": tested.gold}
     for suffix, lines in files.items():
         # A cell of a table may hold line breaks, but each line of a file is one sentence.
-        text = "".join(LINE_BREAK.sub(" ", line) + "\n" for line in lines)
+        text = "".join(in_one_line(line) + "\n" for line in lines)
         write_atomically(folder / f"{tested.name}.{suffix}", text)
     write_atomically(folder / f"{tested.name}.json", json.dumps(scores, indent=2) + "\n")
     return scores

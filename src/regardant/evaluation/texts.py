@@ -42,3 +42,7 @@ TEXT_SCORES: dict[TextScoreName, Callable[[Sequence[str], Sequence[str], Transla
     "well_formed": lambda texts, references, config: well_formed(texts),
 }
 """Scores by name. All are quick enough for validation during training."""
+
+OF_RAW_REFERENCES: frozenset[TextScoreName] = frozenset({"bracket_f1"})
+"""Scores of references whose unknown words are not replaced: a word with its brackets, such as "sleeps))", would leave
+a tree open."""

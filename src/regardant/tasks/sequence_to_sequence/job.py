@@ -1,14 +1,14 @@
 """Job of tasks that answer an item by a text: batches, a loss, and a validation on decoded text."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 
-from regardant.evaluation.texts import TEXT_SCORES
+from regardant.evaluation.texts import OF_RAW_REFERENCES, TEXT_SCORES
 from regardant.evaluation.trees import require_trees
 from regardant.generation.search import generate
 from regardant.generation.trees import TreeTokens
@@ -70,10 +70,7 @@ class SequenceToSequenceJob(TaskJob):
                 hypotheses += [tokenizer.decode(best.tokens) for best, *_ in found]
                 order += self.validation.kept[planned].tolist()
         self._keep_samples(dict(zip(order, hypotheses, strict=True)))
-        references = [in_one_line(tokenizer.normalise(self.corpus.references[i])) for i in order]
-        texts, compared = [in_one_line(one) for one in hypotheses], self.config.evaluation
-        scores = {name: TEXT_SCORES[name](texts, references, compared) for name in compared.metrics}
-        mean = total / tokens
+        mean, scores = total / tokens, self._scores(hypotheses, [self.corpus.references[i] for i in order])
         return {"loss": mean, "perplexity": math.exp(min(mean, 50.0)), **scores}
 
     def observe(self, model: nn.Module, device: torch.device) -> dict[str, Any]:
@@ -81,6 +78,17 @@ class SequenceToSequenceJob(TaskJob):
         assert isinstance(model, SequenceToSequenceModel)
         batch = self.validation.pairs.batch(self.validation.kept[:PROBED]).to(device)
         return {"entropy": entropy_of_heads(model, batch.read), "samples": self.samples}
+
+    def _scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+        """Return the scores that the recipe names, with references normalised as the tokenizer does."""
+        tokenizer, compared = self.corpus.tokenizer, self.config.evaluation
+        texts = [in_one_line(one) for one in hypotheses]
+        normalised = [in_one_line(tokenizer.normalise(one)) for one in references]
+        raw = [one.lower() for one in references] if tokenizer.config.lowercase else references
+        return {
+            name: TEXT_SCORES[name](texts, raw if name in OF_RAW_REFERENCES else normalised, compared)
+            for name in compared.metrics
+        }
 
     def _keep_samples(self, texts: dict[int, str]) -> None:
         sources, references = self.corpus.sources, self.corpus.references

@@ -174,6 +174,27 @@ def test_texts_that_are_no_trees_are_refused_before_training(tmp_path):
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
+def test_a_tree_with_an_unseen_word_is_validated_by_its_spans(tmp_path, monkeypatch):
+    trees = ["(S (NP a cat) (VP sleeps))", "(S (NP a dog) (VP runs))"]
+    rows = [{"text": f"number {number}", "label": trees[number % 2]} for number in range(24)]
+    unseen = [{"text": "number 3", "label": "(S (NP a cat) (VP purrs))"}]
+    for name, content in (("train", rows), ("validation", unseen)):
+        lines = "".join(json.dumps(row) + "\n" for row in content)
+        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    data = {"kind": "table", "source": "train.jsonl", "validation": "validation.jsonl", "root": str(tmp_path)}
+    recipe = IMAGES | {"data": data, "input": {"kind": "text"}, "tokenizer": {"kind": "whitespace"}}
+    loaded, _ = train(recipe, tmp_path / "run", *BRIEF, "evaluation.metrics=[bracket_f1, exact_match]")
+
+    job = task_named("sequence_to_sequence").prepare(loaded.config, loaded.folder, lambda line: None).job
+    tokenizer = loaded.trained.generator.tokenizer
+    assert "<unk>" in tokenizer.normalise(unseen[0]["label"])
+    monkeypatch.setattr(
+        "regardant.tasks.sequence_to_sequence.job.generate", lambda *given, **more: as_found(tokenizer, trees[:1])
+    )
+    validated = job.validate(job.model.eval(), torch.device("cpu"))
+    assert (validated["bracket_f1"], validated["exact_match"]) == (1, 0)
+
+
 def test_its_best_weights_are_those_of_the_best_chrf(images):
     loaded, _ = images
     events = [json.loads(line) for line in (loaded.folder / "metrics.jsonl").read_text().splitlines()]

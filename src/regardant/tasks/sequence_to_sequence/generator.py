@@ -190,6 +190,11 @@ class TextGenerator:
         read = self.codec.lengths(np.array([len(source) for source in sources], dtype=np.int64))
         return [max(int(length), len(ids) + 1) for length, ids in zip(read, targets, strict=True)]
 
+    def fitting(self, items: Sequence[str], targets: Sequence[str]) -> list[int]:
+        """Return the indices of the pairs that fit the model. `encoded` refuses the others."""
+        lengths = self.lengths(self.encode(items), self.tokenizer.encode_batch(list(targets)))
+        return [index for index, length in enumerate(lengths) if length <= self.max_length]
+
     def probe(self, sources: Sequence[NDArray[Any]], targets: Sequence[Sequence[int]]) -> Probe:
         """Return encoded pairs as a probe."""
         batch = PairBatch(self.codec.collate(sources), pad(targets, sos=True)).to(self.device)

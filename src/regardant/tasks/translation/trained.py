@@ -202,7 +202,8 @@ class TrainedTranslator(TrainedGenerator):
     def show_lecture_sentences(self, log: Log) -> Path:
         """Translate the lectures' two sentences and draw the cross-attention, with the gold links over it.
 
-        Return the path of the page, RUN/report.html.
+        Return the path of the page, RUN/report.html. Raises RunError for a run without alignments, or if neither
+        sentence fits the model.
         """
         kept = self.folder / "evaluation" / "test.json"
         if not kept.is_file():
@@ -214,6 +215,15 @@ class TrainedTranslator(TrainedGenerator):
                 "text need gold links, such as the grammar's"
             )
         pictures = lecture_pictures(self.translator, self.config.generation, scores)
+        if not pictures:
+            raise RunError(
+                f"{self.folder} has nothing to draw: the lectures' sentences are longer than the model's "
+                f"{self.translator.max_length} tokens: raise model.max_length and train again"
+            )
+        drawn = {picture.title for picture in pictures}
+        for pair in LECTURE_SENTENCES:
+            if pair.source not in drawn:
+                log(f"{pair.source}\n  not drawn: longer than the model's {self.translator.max_length} tokens")
         for picture, translation in zip(pictures, self.generate([one.title for one in pictures]), strict=True):
             log(f"{picture.title}\n  {translation.text}")
         write_atomically(self.folder / "attention.svg", lecture_drawing(pictures[-1]))

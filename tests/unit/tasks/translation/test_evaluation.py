@@ -1,10 +1,12 @@
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
+from regardant import run
 from regardant.data.gold_alignments import gold_links
 from regardant.data.parallel import Splits
 from regardant.data.toys import CopyConfig
@@ -110,6 +112,32 @@ def test_a_reference_longer_than_the_model_leaves_perplexity_out_and_nothing_els
     tested = TestSet("long", ["The judge sleeps."] * 2, ["Le juge dort.", "le " * 60])
     scores = evaluate_translator(trained().translator, tested, tmp_path, generation=GENERATION, metrics=METRICS)
     assert scores["perplexity"] is None and scores["sentences"] == 2
+
+
+def test_pairs_longer_than_the_model_are_left_out_of_the_error_rate(trained, tmp_path, monkeypatch):
+    loaded = run.load(shutil.copytree(trained().folder, tmp_path / "run"))
+    translator = loaded.trained.translator
+    monkeypatch.setattr(translator, "max_length", 12)
+    scores, kept = loaded.evaluate(beam_size=1)["test"], loaded.folder / "evaluation"
+    predicted, gold = ([parse_links(line) for line in lines_of(kept / f"test.{name}")] for name in ("links", "gold"))
+    fits = [index for index, links in enumerate(predicted) if links]
+    assert len(predicted) == len(gold) and scores["alignment_left_out"] == len(gold) - len(fits) > 0
+    expected = alignment_error_rate([predicted[index] for index in fits], [gold[index] for index in fits])
+    assert scores["alignment_error_rate"] == pytest.approx(expected)
+    left_out = f"chosen on validation; {scores['alignment_left_out']} pairs longer than the model left out)"
+    assert left_out in loaded.trained.summary("test", scores)[2]
+
+
+def test_a_model_that_no_pair_fits_has_no_error_rate(trained, text, tmp_path, monkeypatch):
+    translator = trained().translator
+    choice = choose_on_validation(translator, text, Splits.load(text))
+    tested = TestSet("long", ["The judge sleeps."], ["le " * 60], ["0-0"])
+    scores = evaluate_translator(translator, tested, tmp_path, generation=GENERATION, metrics=METRICS, alignment=choice)
+    assert scores["alignment_error_rate"] is None and scores["alignment_left_out"] == 1
+    assert lines_of(tmp_path / "long.links") == [""]
+    assert summary("long", scores)[2] == "  no alignment error rate: every pair is longer than the model"
+    monkeypatch.setattr(translator, "max_length", 2)
+    assert choose_on_validation(translator, text, Splits.load(text)) is None
 
 
 def test_pairs_without_gold_links_have_no_error_rate(trained, tmp_path):

@@ -1,9 +1,12 @@
 import json
+import shutil
 
 import pytest
 
+from regardant import run
 from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.words import words
+from regardant.errors import RunError
 from regardant.generation.config import GenerationConfig
 from regardant.tasks.translation.look.pictures import lecture_drawing, lecture_page, lecture_pictures
 
@@ -48,6 +51,29 @@ def test_the_page_holds_both_sentences_and_the_scores(pictures):
         assert pair.source in page and json.dumps(pair.target)[1:-1] in page
     for number in ("12.3", "56.8", "0.125"):
         assert number in page
+
+
+def test_a_sentence_longer_than_the_model_has_no_picture(trained, tmp_path, monkeypatch):
+    loaded, logged = run.load(shutil.copytree(trained().folder, tmp_path / "run")), []
+    loaded.evaluate(beam_size=1)
+    translator = loaded.trained.translator
+    with monkeypatch.context() as patch:
+        patch.setattr(translator, "max_length", 4)
+        with pytest.raises(RunError, match=r"has nothing to draw: .* the model's 4 tokens: raise model.max_length"):
+            loaded.trained.show_lecture_sentences(logged.append)
+    source = translator.tokenizers.source
+    lengths = [len(source.encode(pair.source)) for pair in LECTURE_SENTENCES]
+    with monkeypatch.context() as patch:
+        patch.setattr(translator, "fitting", lambda sources, targets: [lengths.index(min(lengths))])
+        page = loaded.trained.show_lecture_sentences(logged.append).read_text(encoding="utf-8")
+    shorter, longer = sorted(LECTURE_SENTENCES, key=lambda pair: len(source.encode(pair.source)))
+    assert shorter.source in page and longer.source not in page
+    assert logged[0] == f"{longer.source}\n  not drawn: longer than the model's 48 tokens"
+
+
+def test_a_page_without_an_error_rate_has_the_other_scores(pictures):
+    page = lecture_page(pictures, SCORES | {"alignment_error_rate": None})
+    assert "12.3" in page and "alignment error rate" not in page
 
 
 def test_one_picture_is_drawn_as_svg_with_its_words(pictures):

@@ -1,7 +1,8 @@
 """Evaluation of a translator on test sets: scores, and files from which to recompute them.
 
 FOLDER/NAME.src, .ref, .hyp    one sentence per line
-FOLDER/NAME.links              predicted word alignments of source and reference, `0-0 1-2`
+FOLDER/NAME.links              predicted word alignments of source and reference, `0-0 1-2`; an empty line for a pair
+                               longer than the model, which the error rate leaves out
 FOLDER/NAME.gold               the gold ones, if the corpus has any
 FOLDER/NAME.json               the scores
 FOLDER/ENGINE/                 the same, of another engine than torch
@@ -18,7 +19,7 @@ from regardant.data.gold_alignments import gold_links
 from regardant.data.parallel import Pairs, Splits, evaluation_pairs
 from regardant.data.tables import first_row, is_table_file
 from regardant.errors import ConfigError, RunError
-from regardant.evaluation.alignment import alignment_error_rate, format_links, parse_links
+from regardant.evaluation.alignment import Link, alignment_error_rate, format_links, parse_links
 from regardant.evaluation.translation import TranslationMetrics
 from regardant.generation.config import GenerationConfig
 from regardant.inspection import place_names
@@ -58,15 +59,19 @@ def test_sets(text: Path, splits: Splits) -> list[TestSet]:
 
 
 def choose_on_validation(translator: Translator, text: Path, splits: Splits) -> AlignmentChoice | None:
-    """Return the place to read alignments. None without gold links of validation pairs or without cross-attention."""
+    """Return the place to read alignments. None without cross-attention, or without validation pairs that have gold
+    links and fit the model."""
     if not any(name.endswith("cross_attention.weights") for name in place_names(translator.model)):
         return None
     gold = gold_links(text, "validation")
     if gold is None:
         return None
-    pairs = splits.validation[:PAIRS_TO_CHOOSE_BY]
-    attention = word_attention(translator, pairs["source"], pairs["target"])
-    return choose_alignment(attention, [parse_links(line) for line in gold[:PAIRS_TO_CHOOSE_BY]])
+    sources, targets = list(splits.validation["source"]), list(splits.validation["target"])
+    fits = translator.fitting(sources, targets)[:PAIRS_TO_CHOOSE_BY]
+    if not fits:
+        return None
+    attention = word_attention(translator, [sources[n] for n in fits], [targets[n] for n in fits])
+    return choose_alignment(attention, [parse_links(gold[n]) for n in fits])
 
 
 def evaluate_translator(
@@ -99,19 +104,28 @@ def evaluate_translator(
     hypotheses = [translation.text for translation in translations]
     files = {"src": tested.sources, "ref": tested.references, "hyp": hypotheses}
     if tested.gold is not None and alignment is not None:
-        predicted = links_by(alignment, word_attention(translator, tested.sources, tested.references))
-        gold = [parse_links(line) for line in tested.gold]
+        predicted = _predicted_links(translator, tested, alignment)
+        gold = [parse_links(tested.gold[index]) for index in predicted]
         scores |= {
-            "alignment_error_rate": alignment_error_rate(predicted, gold),
+            "alignment_error_rate": alignment_error_rate(list(predicted.values()), gold) if predicted else None,
+            "alignment_left_out": len(tested.sources) - len(predicted),
             "alignment": alignment.as_dict(),
         }
-        files |= {"links": [format_links(links) for links in predicted], "gold": tested.gold}
-    for suffix, lines in files.items():
+        lines = [format_links(predicted.get(index, set())) for index in range(len(tested.sources))]
+        files |= {"links": lines, "gold": tested.gold}
+    for suffix, texts in files.items():
         # A cell of a table may hold line breaks, but each line of a file is one sentence.
-        text = "".join(in_one_line(line) + "\n" for line in lines)
+        text = "".join(in_one_line(line) + "\n" for line in texts)
         write_atomically(folder / f"{tested.name}.{suffix}", text)
     write_atomically(folder / f"{tested.name}.json", json.dumps(scores, indent=2) + "\n")
     return scores
+
+
+def _predicted_links(translator: Translator, tested: TestSet, alignment: AlignmentChoice) -> dict[int, set[Link]]:
+    """Return the links of each pair that fits the model, by its index."""
+    fits = translator.fitting(tested.sources, tested.references)
+    sources, references = ([side[index] for index in fits] for side in (tested.sources, tested.references))
+    return dict(zip(fits, links_by(alignment, word_attention(translator, sources, references)), strict=True))
 
 
 def read_test_set(files: Sequence[Path]) -> TestSet:
@@ -188,11 +202,18 @@ def summary(name: str, scores: dict[str, Any]) -> Sequence[str]:
     if "bleu_lost" in scores:
         lines.append(f"  {-scores['bleu_lost']:+.2f} BLEU by {scores['engine']} in place of torch")
     if "alignment_error_rate" in scores:
-        place = scores["alignment"]
-        head = "mean of heads" if place["head"] < 0 else f"head {place['head'] + 1}"
-        shift = "shifted by one" if place["shift"] else "not shifted"
-        lines.append(
-            f"  alignment error rate {scores['alignment_error_rate']:.3f} "
-            f"(cross-attention of layer {place['layer'] + 1}, {head}, {shift}; chosen on validation)"
-        )
+        lines.append(f"  {_alignment_line(scores)}")
     return [*lines, *cuts]
+
+
+def _alignment_line(scores: dict[str, Any]) -> str:
+    place, rate = scores["alignment"], scores["alignment_error_rate"]
+    if rate is None:
+        return "no alignment error rate: every pair is longer than the model"
+    head = "mean of heads" if place["head"] < 0 else f"head {place['head'] + 1}"
+    shift = "shifted by one" if place["shift"] else "not shifted"
+    left_out = f"; {scores['alignment_left_out']:,} pairs longer than the model left out"
+    return (
+        f"alignment error rate {rate:.3f} (cross-attention of layer {place['layer'] + 1}, {head}, {shift}; "
+        f"chosen on validation{left_out if scores['alignment_left_out'] else ''})"
+    )

@@ -14,14 +14,17 @@ from regardant.tasks.translation.use.translator import Translator
 def lecture_pictures(
     translator: Translator, generation: GenerationConfig, scores: dict[str, Any]
 ) -> list[AttentionPicture]:
-    """Translate both sentences and return their pictures. `scores` of the run's test set name the head to show."""
+    """Translate both sentences and return their pictures. `scores` of the run's test set name the head to show.
+
+    A sentence that is longer than the model, or whose translation is, has no picture.
+    """
     sources = [pair.source for pair in LECTURE_SENTENCES]
     translations = [translation.text for translation in translator.generate(sources, generation)]
-    place = scores["alignment"]
+    fits, place = translator.fitting(sources, translations), scores["alignment"]
+    attentions = word_attention(translator, [sources[n] for n in fits], [translations[n] for n in fits])
     pictures = []
-    for pair, text, attention in zip(
-        LECTURE_SENTENCES, translations, word_attention(translator, sources, translations), strict=True
-    ):
+    for index, attention in zip(fits, attentions, strict=True):
+        pair, text = LECTURE_SENTENCES[index], translations[index]
         weights = attention[int(place["shift"])]  # [layers, heads + 1, target words, source words]
         pictures.append(
             AttentionPicture(
@@ -39,11 +42,9 @@ def lecture_pictures(
 
 def lecture_page(pictures: Sequence[AttentionPicture], scores: dict[str, Any]) -> str:
     """Return the page, with the run's scores above the pictures."""
-    summary = [
-        ("BLEU", f"{scores['bleu']:.1f}"),
-        ("chrF", f"{scores['chrf']:.1f}"),
-        ("alignment error rate", f"{scores['alignment_error_rate']:.3f}"),
-    ]
+    summary = [("BLEU", f"{scores['bleu']:.1f}"), ("chrF", f"{scores['chrf']:.1f}")]
+    if scores["alignment_error_rate"] is not None:
+        summary.append(("alignment error rate", f"{scores['alignment_error_rate']:.3f}"))
     return attention_page([[picture] for picture in pictures], title="Word alignment", summary=summary)
 
 

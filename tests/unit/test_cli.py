@@ -591,7 +591,8 @@ def test_a_language_model_is_trained_planned_and_evaluated_by_the_same_verbs(reg
     said = regardant("train", "language_modelling", *given, "--out", tmp_path / "r")
     assert said.code == 0 and f"regardant generate {tmp_path / 'r'}" in said.err
     scores = json.loads(regardant("evaluate", tmp_path / "r", "--json").out)
-    assert scores.keys() == {"loss", "perplexity", "bits_per_character", "tokens", "characters", "unknown"}
+    sizes = {"tokens", "characters", "text_characters", "unknown"}
+    assert scores.keys() == {"loss", "perplexity", "bits_per_character", *sizes}
     assert regardant("evaluate", tmp_path / "r").lines[0].startswith("validation: loss ")
     assert "leave that out" in regardant("evaluate", tmp_path / "r", "--beam-size", 2).err
 

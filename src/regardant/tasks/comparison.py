@@ -9,6 +9,7 @@ RUN/evaluation/NAME.predictions.jsonl    its items in their order: {"target", "a
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Protocol
@@ -48,8 +49,9 @@ UNCOMPARED = frozenset({"task"})
 PREDICTIONS = ".predictions.jsonl"
 
 
-SIZES = ("items", "characters", "sentences")
-"""Keys of scores that hold sizes of a test set."""
+SIZES = ("items", "text_characters", "sentences")
+"""Keys of scores that hold sizes of a test set, which do not depend on the model. Earlier versions kept no
+`text_characters`; `characters` are those after the first token."""
 
 
 @dataclass(frozen=True)
@@ -251,16 +253,20 @@ def _shared(scores: Mapping[Path, Mapping[str, Any]]) -> list[str]:
     if not common:
         known = "; ".join(f"{run} on {', '.join(sets)}" for run, sets in scores.items())
         raise RunError(f"no test set is common to all runs ({known}): evaluate all on one: regardant evaluate --data")
-    start, *rest = scores
     for name in common:
-        for size in SIZES:
-            for folder in rest:
-                if scores[folder][name].get(size) != (expected := scores[start][name].get(size)):
-                    raise RunError(
-                        f"{name} has {expected} {size} in {start} and {scores[folder][name].get(size)} in {folder}: "
-                        "compare runs that were evaluated on the same test set"
-                    )
+        _require_same_sizes(name, {folder: sets[name] for folder, sets in scores.items()})
     return common
+
+
+def _require_same_sizes(name: str, scores: Mapping[Path, Mapping[str, Any]]) -> None:
+    for size in SIZES:
+        known = {folder: one[size] for folder, one in scores.items() if size in one}
+        for (start, expected), (folder, given) in pairwise(known.items()):
+            if given != expected:
+                raise RunError(
+                    f"{name} has {expected} {size} in {start} and {given} in {folder}: compare runs that were "
+                    "evaluated on the same test set"
+                )
 
 
 def _read_answers(folder: Path, name: str, scores: Mapping[str, Any]) -> KeptAnswers | None:

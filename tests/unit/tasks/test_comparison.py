@@ -102,6 +102,27 @@ def test_language_models_are_compared_by_their_own_metrics(trained_on_text, tmp_
     assert not found.runs[1].accuracy_from_first and "accuracy minus" not in "\n".join(found.lines())
 
 
+def test_language_models_with_other_tokens_are_compared_on_the_same_text(trained_on_text, tmp_path):
+    folders, text = [], tmp_path / "text"
+    text.write_text("then the tree sees a bird and likes the old dog " * 5, encoding="utf-8")
+    for kind in ("character", "code"):
+        loaded = trained_on_text("training.max_updates=5", f"tokenizer.kind={kind}")
+        folders.append(shutil.copytree(loaded.folder, tmp_path / kind))
+        run.load(folders[-1]).evaluate(data=[text])
+    kept = [folder / "evaluation" / "text.json" for folder in folders]
+    scores = [json.loads(path.read_text("utf-8")) for path in kept]
+    assert scores[0]["characters"] != scores[1]["characters"]
+    assert [one.scores["text"]["loss"] for one in run.compare(folders).runs] == [one["loss"] for one in scores]
+    (folders[1] / "evaluation" / "SHA256SUMS").unlink()
+    more = scores[1] | {"text_characters": scores[1]["text_characters"] + 1}
+    kept[1].write_text(json.dumps(more), "utf-8")
+    with pytest.raises(RunError, match=r"text has \d+ text_characters in .*character and \d+ in .*code: compare"):
+        run.compare(folders)
+    del more["text_characters"]  # as of an earlier version
+    kept[1].write_text(json.dumps(more), "utf-8")
+    assert len(run.compare(folders).runs) == 2
+
+
 def test_runs_that_make_no_comparison_are_one_line(pair, trained_on_text, tmp_path):
     with pytest.raises(ConfigError, match=r"is a run of classification, .* of language_modelling: give runs of one"):
         run.compare([pair[0], trained_on_text().folder])

@@ -249,4 +249,4 @@ class LanguageModel(Trained):
 
     def _scored(self, tokens: Any, characters: int) -> dict[str, Any]:
         score = self._score(tokens, characters)
-        return score.as_dict() | {"unknown": int((tokens == UNK).sum())}
+        return score.as_dict() | {"text_characters": characters, "unknown": int((tokens == UNK).sum())}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data.graphs import GraphConfig, require_known
+from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
 from regardant.modalities import GraphModalityConfig
 from regardant.modalities.graph import GraphCodec
@@ -147,9 +148,12 @@ class NodeClassifier(Classifier):
         return neighbourhoods(self.codec, self.model, split.targets, SENTENCES)
 
     def read(self, data: Path) -> EncodedItems:
-        """Return the whole graph with the labels of the nodes in a table."""
+        """Return the whole graph with the labels of the nodes in a table. Raises DataError for a table without rows."""
         labels, targets = self.labels, np.full(len(self.codec.graph.ids), IGNORED)
-        for number, (line, label) in self.config.data.labels_of(data, self.codec.numbers).items():
+        given = self.config.data.labels_of(data, self.codec.numbers)
+        if not given:
+            raise DataError(f"{data} holds no nodes: give a table with a row for each labelled node")
+        for number, (line, label) in given.items():
             require_known(data, line, label, set(labels))
             targets[number] = labels.index(label)
         every = self._every_node()

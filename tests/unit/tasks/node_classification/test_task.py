@@ -200,6 +200,14 @@ def test_a_table_of_other_nodes_or_labels_is_one_line(loaded, tmp_path, row, tol
         loaded.evaluate(data=[tmp_path / "some.tsv"])
 
 
+def test_a_table_without_rows_is_one_line(loaded, tmp_path):
+    table = tmp_path / "some.tsv"
+    table.write_text("node\tlabel\n", encoding="utf-8")
+    for use in (loaded.evaluate, loaded.measure):
+        with pytest.raises(DataError, match=r"some.tsv holds no nodes: give a table with a row for each label"):
+            use(data=[table])
+
+
 # tools
 
 

@@ -3,7 +3,7 @@
 Shape legend: B forecasts, L steps of history, H steps, C channels, Q quantiles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ class ForecastScores:
         return asdict(self)
 
 
-def score_forecasts(answers: Sequence[tuple[Tensor, Tensor]], quantiles: Sequence[float]) -> ForecastScores:
+def score_forecasts(answers: Iterable[tuple[Tensor, Tensor]], quantiles: Sequence[float]) -> ForecastScores:
     """Return the scores of forecasts [B, H, C], with quantiles [B, H, C, Q], and values [B, H, C], batch by batch."""
     squared, absolute, losses, count, items = 0.0, 0.0, 0.0, 0, 0
     for forecast, values in answers:

@@ -93,9 +93,9 @@ class Forecaster(TrainedItems):
     def _naive(self, split: EncodedItems) -> dict[str, dict[str, float]]:
         """Return the errors of forecasts that repeat the last value of a history, and its last season."""
         batches, found = self.batches(split), {}
-        loaded = [batches.load(planned) for planned in batches.plan(0)]
         for name, count in self.codec.repeated().items():
-            answers = [(repeat_last(one.inputs["input"], count, one.targets.shape[1]), one.targets) for one in loaded]
+            loaded = map(batches.load, batches.plan(0))
+            answers = ((repeat_last(one.inputs["input"], count, one.targets.shape[1]), one.targets) for one in loaded)
             scores = score_forecasts(answers, ())
             found[name] = {"mse": scores.mse, "mae": scores.mae}
         return found

@@ -19,7 +19,7 @@ from regardant.tasks.arguments import OWN_SETS, refuse_options, require_new_name
 from regardant.tasks.base import Example, Prediction, Trained
 from regardant.tasks.exchange import MOST_TEXTS, Exchange
 from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
-from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatch, ItemBatches, Planned, collate, read_splits
+from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatches, Planned, collate, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure, require_one_file
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
 from regardant.training.checkpoints import load_into, write_atomically
@@ -207,8 +207,8 @@ class TrainedItems(Trained):
     def answers(self, split: EncodedItems) -> list[tuple[Tensor, Tensor]]:
         """Return the head's scores and the targets of a split, batch by batch."""
         batches = self.batches(split)
-        loaded: list[ItemBatch] = [batches.load(planned) for planned in batches.plan(0)]
-        return [(self.scores(dict(batch.inputs)), batch.targets) for batch in loaded]
+        # One batch is loaded at a time: all inputs together may not fit into memory.
+        return [(self.scores(dict(one.inputs)), one.targets) for one in map(batches.load, batches.plan(0))]
 
     def refuse(self, options: Mapping[str, Any], doing: str) -> None:
         """Raise ConfigError for options that are given: runs over items have none."""

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import weakref
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from regardant import config, run
 from regardant.errors import ConfigError, DataError
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
-from regardant.tasks.forecasting.windows import windows_of
+from regardant.tasks.forecasting.windows import WindowBatches, windows_of
 from regardant.tasks.items.data import read_splits
 
 HISTORY, HORIZON = 48, 12
@@ -144,6 +145,21 @@ def test_another_file_is_evaluated(trained_on_series, waves, tmp_path):
     (tmp_path / "short.csv").write_text("\n".join(waves.read_text().splitlines()[:50]) + "\n")
     with pytest.raises(DataError, match=r"--data .*short.csv: 49 rows are too few for a history and a horizon of 60"):
         trained.evaluate(data=[tmp_path / "short.csv"])
+
+
+def test_evaluation_holds_no_batch_but_the_one_that_it_scores(trained_on_series, monkeypatch):
+    trained, load, loaded, alive = trained_on_series().trained, WindowBatches.load, [], []
+    monkeypatch.setattr("regardant.tasks.items.trained.BATCH_ELEMENTS", 250)
+
+    def load_and_count(batches, planned):
+        batch = load(batches, planned)
+        loaded.append(weakref.ref(batch))
+        alive.append(sum(one() is not None for one in loaded))
+        return batch
+
+    monkeypatch.setattr(WindowBatches, "load", load_and_count)
+    trained.evaluated("test", trained._splits()["test"])
+    assert len(alive) > 6 and max(alive) <= 2  # the one before is dropped when the next has been loaded
 
 
 @pytest.fixture

@@ -15,6 +15,9 @@ from regardant.errors import DataError
 SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "val": "validation"}
 """Splits by the names of folders."""
 
+SHOWN = 3
+"""Number of folders that a log line names."""
+
 
 class LabelledFilesConfig(LabelledConfig):
     """Base of sources that read files with an item each: a folder for each label, or labels in the names.
@@ -58,10 +61,24 @@ class LabelledFilesConfig(LabelledConfig):
     def chosen(self, log: Callable[[str], None]) -> Self:
         """Return the configuration with patterns for folders named test, validation, valid or val beside train, if the
         labels are folders in them and no pattern is given."""
-        if self.label or self.test or self.validation:
+        if self.label:
             return self
-        splits = {_split_folder(name) for name in self.items(place(self.root, self.source))}
-        if "train" not in splits or not splits <= SPLITS.keys():
+        labelled, unlabelled = self._files(place(self.root, self.source))
+        if unlabelled:
+            log(
+                f"{self.source}: files directly in a folder of a split have no label and are left out: "
+                f"{len(unlabelled):,}, such as {unlabelled[0]}"
+            )
+        splits = {_split_folder(name) for name in labelled} - {""}
+        if self.test or self.validation or "train" not in splits:
+            return self
+        if others := sorted(splits - SPLITS.keys()):
+            found = ", ".join(sorted(splits & SPLITS.keys()))
+            log(
+                f"{self.source}: no splits by folder ({found}), because {', '.join(others[:SHOWN])} beside them also "
+                f"{'has' if len(others) == 1 else 'have'} folders of labels: move these out, or set data.test and "
+                "data.validation"
+            )
             return self
         log(f"{self.source}: splits by folder, {', '.join(sorted(splits))}")
         patterns: dict[str, str] = {}
@@ -90,6 +107,14 @@ class LabelledFilesConfig(LabelledConfig):
 
     def items(self, source: Path) -> dict[str, Labelled]:
         """Return the labelled files of a folder or archive by their paths inside it. Raises DataError."""
+        return self._files(source)[0]
+
+    def _files(self, source: Path) -> tuple[dict[str, Labelled], list[str]]:
+        """Return the labelled files by their paths, and the paths of files that lie directly in a folder of a split.
+
+        These have no label: they are lists of the other files, or items whose labels are not published. Raises
+        DataError.
+        """
         files = list_item_files(source)
         labelled = {name: (file, self._label_of(name)) for name, file in files.items()}
         found = {name: (file, label) for name, (file, label) in labelled.items() if label}
@@ -99,7 +124,10 @@ class LabelledFilesConfig(LabelledConfig):
             raise DataError(
                 f"{source} has {len(files):,} files{example}, none {wanted}: correct data.source or data.label"
             )
-        return found
+        if self.label is not None or not any(_split_folder(name) == "train" for name in found):
+            return found, []
+        unlabelled = [name for name in found if _lies_in_split(name)]
+        return {name: one for name, one in found.items() if not _lies_in_split(name)}, unlabelled
 
     def _label_of(self, name: str) -> str:
         if self.label is None:
@@ -131,6 +159,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
 def _split_folder(name: str) -> str:
     """Return the name of the folder that holds the folder of the label. Empty if there is none."""
     return Path(name).parent.parent.name
+
+
+def _lies_in_split(name: str) -> bool:
+    """Return whether a file lies directly in the folder of a split, not in a folder of a label in it."""
+    return Path(name).parent.name in SPLITS and _split_folder(name) not in SPLITS
 
 
 def _matched(pattern: str, name: str) -> re.Match[str] | None:

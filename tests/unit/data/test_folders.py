@@ -58,6 +58,54 @@ def test_patterns_choose_the_files_to_test_and_to_validate_on(by_folder):
     assert all(file.name in ("0.txt", "1.txt", "2.txt") for file, _ in sets["validation"])
 
 
+def chosen(source):
+    """Return the sizes of the splits by folder, the labels and the lines that are logged."""
+    lines = []
+    sets = FoldersConfig(source=str(source)).chosen(lines.append).read(1)
+    labels = {label for _, label in chain.from_iterable(sets.values())}
+    return {name: len(items) for name, items in sets.items()}, labels, [line.partition(": ")[2] for line in lines]
+
+
+@pytest.mark.parametrize("inside", ["", "images/"])
+def test_a_file_beside_the_folders_of_labels_changes_no_split(by_folder, inside):
+    strays = [written(by_folder / name, "a,b") for name in ("train/labels.csv", "test/1.txt", "other/a.txt")]
+    if inside:
+        strays.pop().unlink()
+        files = sorted(path for path in by_folder.rglob("*.*") if path.is_file())
+        source = archive(by_folder / "a.zip", [inside + path.relative_to(by_folder).as_posix() for path in files])
+    else:
+        source = by_folder
+    sizes, labels, lines = chosen(source)
+    other = set() if inside else {"other"}
+    assert (sizes, labels) == ({"train": 18 + len(other), "validation": 2, "test": 2}, {"cat", "dog"} | other)
+    assert lines == [
+        f"files directly in a folder of a split have no label and are left out: 2, such as {inside}test/1.txt",
+        "splits by folder, test, train",
+    ]
+
+
+def test_files_without_a_label_in_test_are_no_class(tmp_path):
+    """As in competitions, whose test labels are not published."""
+    for number in range(10):
+        written(tmp_path / "train" / ("cat", "dog")[number % 2] / f"{number}.txt", "a")
+        written(tmp_path / "test" / f"{number}.txt", "a")
+    sizes, labels, lines = chosen(tmp_path)
+    assert (sizes, labels) == ({"train": 9, "validation": 1}, {"cat", "dog"})
+    assert lines[0].endswith("have no label and are left out: 10, such as test/0.txt")
+    assert len(FoldersConfig(source="nowhere").given(tmp_path)) == 10
+
+
+def test_folders_of_splits_beside_other_folders_of_labels_are_logged(by_folder):
+    for name in ("more", "extra"):
+        written(by_folder / name / "cat" / "a.txt", "a")
+    sizes, _, lines = chosen(by_folder)
+    assert sizes == {"train": 22, "validation": 2}
+    assert lines == [
+        "no splits by folder (test, train), because extra, more beside them also have folders of labels: move these "
+        "out, or set data.test and data.validation"
+    ]
+
+
 @pytest.mark.parametrize("inside", ["", "recordings/deep/"])
 @pytest.mark.parametrize("packed", [True, False])
 def test_labels_are_parts_of_names(tmp_path, inside, packed):

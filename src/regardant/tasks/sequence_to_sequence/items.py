@@ -51,6 +51,16 @@ def read_items(config: SequenceToSequenceTaskConfig, run: Path, log: Log) -> Cor
     )
 
 
+def with_chosen_data(config: SequenceToSequenceTaskConfig, run: Path, log: Log) -> SequenceToSequenceTaskConfig:
+    """Return the configuration with the unset fields of `data` chosen from the data, unless RUN/data is complete.
+
+    Raises DataError.
+    """
+    if (run / "data" / MARKER).is_file():
+        return config
+    return config.model_copy(update={"data": config.data.chosen(log)})
+
+
 def load_target_tokenizer(run: Path) -> Tokenizer:
     """Return the tokenizer of a run's targets. Raises DataError."""
     return Tokenizers.load(run / TARGET_TOKENIZER).target

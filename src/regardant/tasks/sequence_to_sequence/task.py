@@ -8,7 +8,12 @@ from regardant.errors import ConfigError
 from regardant.tasks.base import Log, Prepared, Task
 from regardant.tasks.sequence_to_sequence.config import SequenceToSequenceTaskConfig
 from regardant.tasks.sequence_to_sequence.generator import TextGenerator
-from regardant.tasks.sequence_to_sequence.items import TARGET_TOKENIZER, load_target_tokenizer, read_items
+from regardant.tasks.sequence_to_sequence.items import (
+    TARGET_TOKENIZER,
+    load_target_tokenizer,
+    read_items,
+    with_chosen_data,
+)
 from regardant.tasks.sequence_to_sequence.prepare import build_model, prepare
 from regardant.tasks.sequence_to_sequence.trained import TrainedItemGenerator
 from regardant.training.checkpoints import load_into
@@ -22,6 +27,7 @@ class SequenceToSequence(Task):
     files = (TARGET_TOKENIZER,)
 
     def prepare(self, config: SequenceToSequenceTaskConfig, run: Path, log: Log) -> Prepared:
+        config = with_chosen_data(config, run, log)
         return prepare(choose_tying(config), read_items(config, run, log), run, log)
 
     def open(self, config: SequenceToSequenceTaskConfig, run: Path, device: torch.device) -> TrainedItemGenerator:

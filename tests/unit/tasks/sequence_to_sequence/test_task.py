@@ -88,6 +88,18 @@ def test_an_image_is_answered_by_a_text(images, digit):
     assert found.answer == loaded.trained.generate([digit], beam_size=2)[0].text
 
 
+def test_folders_of_splits_are_splits_of_texts_too(tmp_path):
+    for number in range(20):
+        for place in ("train/one", "train/two", "test/one"):
+            (tmp_path / "images" / place).mkdir(parents=True, exist_ok=True)
+            np.save(tmp_path / "images" / place / f"{number}.npy", np.full((8, 8), number, np.uint8))
+    recipe = IMAGES | {"data": {"kind": "folders", "source": str(tmp_path / "images")}}
+    loaded, said = train(recipe, tmp_path / "run", "training.max_updates=1")
+    assert f"{tmp_path / 'images'}: splits by folder, test, train" in said
+    sources = [*loaded.trained._own_sets()["test"][0]]
+    assert len(sources) == 20 and all("/test/one/" in name for name in sources)
+
+
 def test_matrices_are_tied_between_target_and_output_alone(images, tmp_path):
     loaded, _ = images
     assert loaded.config.model.tie_embeddings == "target"

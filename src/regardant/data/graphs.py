@@ -64,6 +64,12 @@ class Graph:
         """Number of neighbours of each node [V]."""
         return np.bincount(self.edges.flatten(), minlength=len(self.ids))
 
+    @property
+    def content(self) -> tuple[object, ...]:
+        """Nodes, edges and all features. Equal for two graphs whose nodes and edges are given alike."""
+        of_edges = b"" if self.edge_features is None else self.edge_features.tobytes()
+        return *self.ids, self.features.tobytes(), self.edges.tobytes(), of_edges
+
     def equals(self, other: "Graph") -> bool:
         """Return whether nodes, their features and edges are equal. Edge features are not compared."""
         arrays = ((self.features, other.features), (self.edges, other.edges))

@@ -1,6 +1,6 @@
 """Pairs of two items that belong together, each of a kind of its own: from tables with a column for each."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
@@ -54,8 +54,7 @@ class PairTableConfig(FilesConfig, ItemPairsConfig):
     """The column of classes, likewise. Empty: the pairs have no classes."""
 
     def read(self, seed: int, *, files: tuple[bool, bool]) -> dict[str, list[ItemPair]]:
-        sets = self.sets(lambda table: _by_first(self.items(table, files)), self.validation_share, seed)
-        return {name: [pair for group in groups for pair in group] for name, groups in sets.items()}
+        return self.sets(lambda table: self.items(table, files), lambda pair: pair.first, self.validation_share, seed)
 
     def items(self, table: str, files: tuple[bool, bool]) -> Iterator[ItemPair]:
         """Yield the pairs of a table; those with a blank cell are left out. Raises DataError."""
@@ -73,11 +72,3 @@ class PairTableConfig(FilesConfig, ItemPairsConfig):
                     str(path.parent / text) if is_file else text for text, is_file in zip(texts, files, strict=False)
                 ]
                 yield ItemPair(*items, *texts[2:])
-
-
-def _by_first(pairs: Iterable[ItemPair]) -> Iterable[Sequence[ItemPair]]:
-    """Return the pairs grouped by their first item."""
-    groups: dict[str, list[ItemPair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.first, []).append(pair)
-    return groups.values()

@@ -1,6 +1,7 @@
 """Labelled items, and their source from tables of texts."""
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, Literal, Self
@@ -75,7 +76,7 @@ class TableConfig(FilesConfig, LabelledConfig):
         return self.model_copy(update={"text": text, "label": label})
 
     def read(self, seed: int) -> Sets:
-        return self.sets(self.items, self.validation_share, seed)
+        return self.sets(self.items, itemgetter(0), self.validation_share, seed)
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(str(data.resolve())))

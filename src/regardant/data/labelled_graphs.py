@@ -40,7 +40,7 @@ class GraphLinesConfig(FilesConfig, LabelledConfig):
         return self
 
     def read(self, seed: int) -> Sets:
-        return self.sets(self.items, self.validation_share, seed)
+        return self.sets(self.items, lambda labelled: labelled[0].content, self.validation_share, seed)
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(str(data.resolve())))

@@ -40,6 +40,7 @@ class LinesConfig(Config):
         return read_sets(
             self.items,
             sources,
+            key=str,
             validation=self.validation,
             test=self.test,
             share=self.validation_share,

@@ -1,6 +1,6 @@
 """Items of several parts with a label each, from tables: a part is a text, or the path of a file beside the table."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -38,8 +38,7 @@ class PartTableConfig(FilesConfig, LabelledConfig):
         return self
 
     def read(self, seed: int) -> Sets:
-        sets = self.sets(lambda table: _by_first_part(self.items(table)), self.validation_share, seed)
-        return {name: [item for group in groups for item in group] for name, groups in sets.items()}
+        return self.sets(self.items, lambda labelled: next(iter(labelled[0].values())), self.validation_share, seed)
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(str(data.resolve())))
@@ -57,11 +56,3 @@ class PartTableConfig(FilesConfig, LabelledConfig):
             item: dict[str, Any] = dict(zip(columns, cells, strict=True))
             label = item.pop(self.label)
             yield item | {name: path.parent / item[name] for name in self.files}, label
-
-
-def _by_first_part(items: Iterable[Labelled]) -> Iterable[Sequence[Labelled]]:
-    """Return the items grouped by their first part."""
-    groups: dict[Any, list[Labelled]] = {}
-    for item, label in items:
-        groups.setdefault(next(iter(item.values())), []).append((item, label))
-    return groups.values()

@@ -77,8 +77,7 @@ class QuestionFilesConfig(FilesConfig, QuestionsConfig):
     """Share of the training contexts whose questions are validated on, where no validation file is given."""
 
     def read(self, seed: int) -> dict[str, list[ContextQuestion]]:
-        sets = self.sets(lambda file: _by_context(self.items(file)), self.validation_share, seed)
-        return {name: [one for questions in groups for one in questions] for name, groups in sets.items()}
+        return self.sets(self.items, lambda one: one.context, self.validation_share, seed)
 
     def items(self, file: str) -> Iterator[ContextQuestion]:
         """Yield the questions of a file. Raises DataError."""
@@ -121,13 +120,6 @@ def located(
         there = "" if start is None else f" at character {begins}, where it has {context[max(begins, 0) :][:SHOWN]!r}"
         raise DataError(f"{where}: the context has no {right[0][:SHOWN]!r}{there}: correct the answer")
     return ContextQuestion(question, context, right, begins)
-
-
-def _by_context(questions: Iterable[ContextQuestion]) -> list[list[ContextQuestion]]:
-    groups: dict[str, list[ContextQuestion]] = {}
-    for one in questions:
-        groups.setdefault(one.context, []).append(one)
-    return list(groups.values())
 
 
 def _squad_document(path: Path) -> list[Any] | None:

@@ -1,6 +1,6 @@
 """Items to train, to validate and to test on."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, TypeVar
 
@@ -28,18 +28,21 @@ class FilesConfig(Config):
     root: str = ""
     """The folder that relative paths start from; the current one if empty."""
 
-    def sets(self, items: Callable[[str], Iterable[Item]], share: float, seed: int) -> dict[str, list[Item]]:
+    def sets(
+        self, items: Callable[[str], Iterable[Item]], key: Callable[[Item], Hashable], share: float, seed: int
+    ) -> dict[str, list[Item]]:
         """Return the items of all splits; `items` reads those of a file.
 
-        Without a validation file, a random share of the training items is validated on. Raises DataError if a split is
-        empty.
+        Without a validation file, a random share of the training items is validated on, and items of one `key` are in
+        one split. Raises DataError if a split is empty.
         """
-        return read_sets(items, [self.source], validation=self.validation, test=self.test, share=share, seed=seed)
+        return read_sets(items, [self.source], key, validation=self.validation, test=self.test, share=share, seed=seed)
 
 
 def read_sets(
     read: Callable[[str], Iterable[Item]],
     train: Sequence[str],
+    key: Callable[[Item], Hashable],
     *,
     validation: str | None,
     test: str | None,
@@ -48,16 +51,18 @@ def read_sets(
 ) -> dict[str, list[Item]]:
     """Read the items of all splits from files.
 
-    Without a validation file, a random share of the training items is validated on. Raises DataError if a split is
-    empty.
+    Without a validation file, a random `share` of the training items is validated on: a share of the groups of items
+    that have one `key`, such as equal texts. No group is in two splits. Raises DataError if a split is empty.
     """
     files = {name: file for name, file in (("validation", validation), ("test", test)) if file is not None}
     items = [item for file in train for item in read(file)]
     sets = {"train": items}
     if validation is None:
-        Random(seed).shuffle(items)
-        count = max(1, round(share * len(items)))
-        sets = {"train": items[count:], "validation": items[:count]}
+        groups = _grouped(items, key)
+        Random(seed).shuffle(groups)
+        count = max(1, round(share * len(groups)))
+        parts = {"train": groups[count:], "validation": groups[:count]}
+        sets = {name: [item for group in part for item in group] for name, part in parts.items()}
     sets |= {name: list(read(file)) for name, file in files.items()}
     require_items(sets, files, ", ".join(train))
     return sets
@@ -68,3 +73,11 @@ def require_items(sets: Mapping[str, Sequence[Any]], files: Mapping[str, str | N
     for name, found in sets.items():
         if not found:
             raise DataError(f"nothing to {PURPOSES[name]} is left of {files.get(name) or source}: give more")
+
+
+def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
+    """Return the items of each key, in the order of their first items."""
+    groups: dict[Hashable, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())

@@ -67,7 +67,7 @@ class TaggedConfig(FilesConfig):
 
     def read(self, seed: int) -> dict[str, list[TaggedText]]:
         """Return the texts of all splits. Raises DataError."""
-        return self.sets(self.items, self.validation_share, seed)
+        return self.sets(self.items, lambda text: tuple(text.words), self.validation_share, seed)
 
     def items(self, file: str) -> Iterator[TaggedText]:
         """Yield the texts of a file. Raises DataError."""

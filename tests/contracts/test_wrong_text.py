@@ -18,7 +18,7 @@ PAIR_SIZES = {"preset": None, "d_model": 16, "num_heads": 2, "d_ff": 32, "max_le
 WORDS = {"tokenizer": {"kind": "word"}}
 
 FILES = {
-    "films.tsv": "text\tlabel\n" + "a good film\tgood\na bad film\tbad\n" * 10,
+    "films.tsv": "text\tlabel\n" + "".join(f"a good {n}\tgood\na bad {n}\tbad\n" for n in "abcdefghij"),
     "lines.txt": "the cat sees a dog\nthe dog sees a cat\n" * 10,
     "words.txt": "the DET\ncat NOUN\n\na DET\ndog NOUN\n\n" * 10,
     "questions.jsonl": "".join(

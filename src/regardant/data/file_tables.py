@@ -62,6 +62,10 @@ class FileTableConfig(LabelledConfig):
         require_items(sets, files, self.source)
         return sets
 
+    def validates_on_share(self) -> bool:
+        splits = _tables(place(self.root, self.source))
+        return self.validation is None and "validation" not in {SPLITS.get(name) for name in splits}
+
     def given(self, data: Path) -> list[Labelled]:
         """Return the items of a file or a dataset; only the test split of a dataset with several splits."""
         splits = self._splits(data)
@@ -70,7 +74,7 @@ class FileTableConfig(LabelledConfig):
         return splits["test"] if len(splits) > 1 else next(iter(splits.values()))
 
     def _splits(self, source: Path) -> dict[str, list[Labelled]]:
-        tables = _dataset(source) if source.is_dir() else {"train": partial(parquet_tables, source)}
+        tables = _tables(source)
         return {
             name: list(_labelled(f"{source} {name}" if len(tables) > 1 else str(source), read(), self.item, self.label))
             for name, read in tables.items()
@@ -78,6 +82,11 @@ class FileTableConfig(LabelledConfig):
 
 
 Tables = Callable[[], Iterator["pa.Table"]]
+
+
+def _tables(source: Path) -> Mapping[str, Tables]:
+    """Return what reads the rows of each split of a file or a dataset, by name. Raises DataError."""
+    return _dataset(source) if source.is_dir() else {"train": partial(parquet_tables, source)}
 
 
 def _dataset(folder: Path) -> Mapping[str, Tables]:

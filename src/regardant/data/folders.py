@@ -147,6 +147,9 @@ class FoldersConfig(LabelledFilesConfig):
 
     kind: Literal["folders"] = "folders"
 
+    def validates_on_share(self) -> bool:
+        return self.validation is None
+
 
 def compiled(pattern: str) -> re.Pattern[str]:
     """Return a compiled regular expression. Raises ValueError for an invalid one."""

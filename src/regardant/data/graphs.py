@@ -138,7 +138,8 @@ class GraphConfig(Config):
     """The column of labels. A node that is in no split may have none."""
 
     split: str | None = "split"
-    """The column of splits: train, val, test or none. Empty: labelled nodes are split at random."""
+    """The column of splits: train, val, test or none. Empty: labelled nodes are split at random; nodes whose label no
+    training node would have are trained on."""
 
     features: str = "words"
     """The column of features, separated by spaces."""
@@ -221,7 +222,8 @@ class GraphConfig(Config):
         labels = {name: {number: nodes[number].label for number in split[name]} for name in split if split[name]}
         for name, use in (("train", "train"), ("validation", "validate")):
             if name not in labels:
-                raise DataError(f"{path} has no node to {use} on: mark some in column {self.split}")
+                remedy = f"mark some in column {self.split}" if self.split else "label more nodes of each label"
+                raise DataError(f"{path} has no node to {use} on: {remedy}")
         known = set(labels["train"].values())
         for numbers in labels.values():
             for number, label in numbers.items():
@@ -253,7 +255,11 @@ class GraphConfig(Config):
             raise DataError(
                 f"{path} has {len(labelled)} labelled nodes, too few to split: label more, or lower the shares"
             )
-        return {"test": labelled[:test], "validation": labelled[test:held_out], "train": labelled[held_out:]}
+        trained = {nodes[number].label for number in labelled[held_out:]}
+        rare = {number for number in labelled[:held_out] if nodes[number].label not in trained}
+        split = {"test": labelled[:test], "validation": labelled[test:held_out]}
+        kept = {name: [number for number in numbers if number not in rare] for name, numbers in split.items()}
+        return kept | {"train": [*labelled[held_out:], *sorted(rare)]}
 
 
 def require_known(path: Path, line: int, label: str, known: set[str]) -> None:

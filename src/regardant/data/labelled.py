@@ -1,7 +1,7 @@
 """Labelled items, and their source from tables of texts."""
 
-from collections.abc import Callable, Iterator
-from operator import itemgetter
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, Literal, Self
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from regardant.config import Variants
 from regardant.data.columns import find_columns
-from regardant.data.splits import FilesConfig
+from regardant.data.splits import FilesConfig, grouped
 from regardant.data.tables import read_table
 from regardant.data.text_files import Fault, PairRecord, place, unreadable
 from regardant.errors import DataError
@@ -45,6 +45,14 @@ class LabelledConfig(Variants):
         """
         raise DataError(f"--data {data}: this run's items come from {self.kind}: leave --data out")
 
+    def validates_on_share(self) -> bool:
+        """Return whether a random share of the training items is validated on, of all items of one label too."""
+        return False
+
+    def group_of(self, labelled: Labelled) -> Hashable:
+        """Return the key of an item: a random split has items of one key in one split."""
+        return id(labelled[0])
+
     def split_off(self, items: list[Labelled], seed: int) -> Sets:
         """Return the items shuffled by the seed: `validation_share` of them to validate on, the others to train on."""
         shuffled = list(items)
@@ -76,7 +84,10 @@ class TableConfig(FilesConfig, LabelledConfig):
         return self.model_copy(update={"text": text, "label": label})
 
     def read(self, seed: int) -> Sets:
-        return self.sets(self.items, itemgetter(0), self.validation_share, seed)
+        return self.sets(self.items, self.group_of, self.validation_share, seed)
+
+    def group_of(self, labelled: Labelled) -> Hashable:
+        return labelled[0]
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(str(data.resolve())))
@@ -91,6 +102,34 @@ class TableConfig(FilesConfig, LabelledConfig):
                 raise unreadable(path, record.line, text, label)
             if not _is_blank(record):
                 yield text, label.strip()
+
+
+def train_all_labels(sets: Sets, group_of: Callable[[Labelled], Hashable]) -> Sets:
+    """Return the splits with items of every validated label in training, unchanged if they are so.
+
+    Groups of validation items with other labels are exchanged for training groups whose labels are in further training
+    items. Raises DataError if no item is left to validate on.
+    """
+    train, validation = (grouped(sets[name], group_of) for name in ("train", "validation"))
+    counts = Counter(label for _, label in sets["train"])
+    missing = [group for group in validation if not all(label in counts for _, label in group)]
+    if not missing:
+        return sets
+    kept = [group for group in validation if all(label in counts for _, label in group)]
+    trained = []
+    for group in train:
+        own = Counter(label for _, label in group)
+        if len(kept) < len(validation) and all(counts[label] > count for label, count in own.items()):
+            counts.subtract(own)
+            kept.append(group)
+        else:
+            trained.append(group)
+    if not kept:
+        raise DataError(
+            "no label is in two different items, so none can be validated on: give more items of each label"
+        )
+    parts = {"train": trained + missing, "validation": kept}
+    return sets | {name: [item for group in part for item in group] for name, part in parts.items()}
 
 
 def _is_blank(record: PairRecord) -> bool:

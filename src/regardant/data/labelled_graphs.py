@@ -9,7 +9,7 @@ Shape legend: V nodes, E edges, F features of a node, D features of an edge.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -40,7 +40,10 @@ class GraphLinesConfig(FilesConfig, LabelledConfig):
         return self
 
     def read(self, seed: int) -> Sets:
-        return self.sets(self.items, lambda labelled: labelled[0].content, self.validation_share, seed)
+        return self.sets(self.items, self.group_of, self.validation_share, seed)
+
+    def group_of(self, labelled: Labelled) -> Hashable:
+        return labelled[0].content
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(str(data.resolve())))

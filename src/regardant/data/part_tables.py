@@ -1,6 +1,6 @@
 """Items of several parts with a label each, from tables: a part is a text, or the path of a file beside the table."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -38,7 +38,10 @@ class PartTableConfig(FilesConfig, LabelledConfig):
         return self
 
     def read(self, seed: int) -> Sets:
-        return self.sets(self.items, lambda labelled: next(iter(labelled[0].values())), self.validation_share, seed)
+        return self.sets(self.items, self.group_of, self.validation_share, seed)
+
+    def group_of(self, labelled: Labelled) -> Hashable:
+        return next(iter(labelled[0].values()))
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(str(data.resolve())))

@@ -28,6 +28,10 @@ class FilesConfig(Config):
     root: str = ""
     """The folder that relative paths start from; the current one if empty."""
 
+    def validates_on_share(self) -> bool:
+        """Return whether a random share of the training items is validated on."""
+        return self.validation is None
+
     def sets(
         self, items: Callable[[str], Iterable[Item]], key: Callable[[Item], Hashable], share: float, seed: int
     ) -> dict[str, list[Item]]:
@@ -58,7 +62,7 @@ def read_sets(
     items = [item for file in train for item in read(file)]
     sets = {"train": items}
     if validation is None:
-        groups = _grouped(items, key)
+        groups = grouped(items, key)
         Random(seed).shuffle(groups)
         count = max(1, round(share * len(groups)))
         parts = {"train": groups[count:], "validation": groups[:count]}
@@ -75,7 +79,7 @@ def require_items(sets: Mapping[str, Sequence[Any]], files: Mapping[str, str | N
             raise DataError(f"nothing to {PURPOSES[name]} is left of {files.get(name) or source}: give more")
 
 
-def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
+def grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
     """Return the items of each key, in the order of their first items."""
     groups: dict[Hashable, list[Item]] = {}
     for item in items:

@@ -98,6 +98,14 @@ def line(number, text, table="nodes"):
     return rf"{table}\.tsv line {number}: {re.escape(text)}"
 
 
+def test_the_only_node_of_a_label_is_trained_on_whatever_the_seed_is(write):
+    rows = "".join(f"{number}\t{'xy'[number % 2]}\t\tred\n" for number in range(20))
+    config = write("node\tlabel\tsplit\twords\n" + rows + "odd\tz\t\tred\n", "source\ttarget\n", split=None)
+    splits = [config.read(seed).labels for seed in range(8)]
+    assert all("z" in labels["train"].values() for labels in splits)
+    assert {len(labels["validation"]) + len(labels["test"]) for labels in splits} == {7, 8}
+
+
 @pytest.mark.parametrize(
     ("nodes", "edges", "told"),
     [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data import labelled_sources  # noqa: F401  # a kind is known by being imported
-from regardant.data.labelled import LabelledConfig
+from regardant.data.labelled import LabelledConfig, Sets, train_all_labels
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
 from regardant.interop.parity import TestTexts
@@ -23,7 +23,7 @@ from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.job import ItemsJob, ScoredBatches
-from regardant.tasks.items.labels import LABELS, keep_labels, read_labels
+from regardant.tasks.items.labels import LABELS, SHOWN, keep_labels, read_labels
 from regardant.tasks.items.prepare import (
     PreparedItems,
     build,
@@ -73,15 +73,15 @@ class Classification(Task):
         sets = {}
         if not (run / "data" / MARKER).is_file():
             config = config.model_copy(update={"data": config.data.chosen(log)})
-            read = {
-                name: readable(config.input, of_kind(config.input, items, log), log)
-                for name, items in config.data.read(config.seed).items()
-            }
+            read = _read(config, log)
             labels = sorted({label for _, label in read["train"]})
             if len(labels) < 2:
                 raise DataError(f"all training items have the label {labels[0]!r}: give items of two labels or more")
             numbers = {label: number for number, label in enumerate(labels)}
-            sets = {name: [(item, _known(numbers, label)) for item, label in items] for name, items in read.items()}
+            sets = {
+                name: [(item, _known(numbers, label, f"the {name} set")) for item, label in items]
+                for name, items in read.items()
+            }
             keep_labels(labels, run, config.training, log)
         codec, splits, fingerprints = keep_items(run, config, sets, log)
         config = with_max_length(config, codec, splits["train"], log)
@@ -144,7 +144,7 @@ class Classifier(TrainedItems):
         items = of_kind(self.config.input, self.config.data.given(data), lambda line: None)
         numbers = {label: number for number, label in enumerate(self.labels)}
         encoded = self.codec.encode([item for item, _ in items])
-        return EncodedItems.of(encoded, [_known(numbers, label) for _, label in items])
+        return EncodedItems.of(encoded, [_known(numbers, label, str(data)) for _, label in items])
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
         """Return the scores of a test set as lines for people."""
@@ -160,7 +160,21 @@ def _metrics(answers: ScoredBatches) -> dict[str, float]:
     return {"accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
 
 
-def _known(numbers: dict[str, int], label: str) -> int:
+def _read(config: ClassificationConfig, log: Log) -> Sets:
+    """Return the readable items of all splits. A random split has every label of the validation items in training."""
+    sets = {
+        name: readable(config.input, of_kind(config.input, items, log), log)
+        for name, items in config.data.read(config.seed).items()
+    }
+    return train_all_labels(sets, config.data.group_of) if config.data.validates_on_share() else sets
+
+
+def _known(numbers: dict[str, int], label: str, place: str) -> int:
+    """Return the number of a label. Raises DataError, which names `place`, if no training item has the label."""
     if label not in numbers:
-        raise DataError(f"label {label!r} is in no training item (there are: {', '.join(numbers)}): correct the label")
+        there = ", ".join(list(numbers)[:SHOWN]) + (f", ..., {len(numbers):,} in all" if len(numbers) > SHOWN else "")
+        raise DataError(
+            f"{place}: label {label!r} is in no training item (there are: {there}): correct the label, leave its items "
+            "out, or train on items with it"
+        )
     return numbers[label]

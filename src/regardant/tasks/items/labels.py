@@ -13,7 +13,7 @@ from regardant.training.config import TrainingConfig
 LABELS = "labels.json"
 
 SHOWN = 10
-"""Number of labels that are logged."""
+"""Number of labels in a line of the log or of an error."""
 
 
 def keep_labels(labels: Sequence[str], run: Path, training: TrainingConfig, log: Log) -> None:

@@ -179,6 +179,8 @@ class TrainedItemGenerator(TrainedGenerator):
         sets = {}
         for file in data:
             pairs = self.config.data.given(file)
+            if not pairs:
+                raise DataError(f"{file} holds no items, or only blank ones: give a file with items")
             items = self.generator.codec.encode([item for item, _ in pairs])
             names = [name_of(item, number) for number, (item, _) in enumerate(pairs, 1)]
             sets[file.name] = (names, items, [text for _, text in pairs])

@@ -25,8 +25,8 @@ MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 GREATEST_BYTE = 255
 
-ORIENTATION, LYING = 274, 5
-"""EXIF tag of a photo's orientation, and the least of its values that swap height and width."""
+ORIENTATION, LYING = 274, (5, 6, 7, 8)
+"""EXIF tag of a photo's orientation, and its values that swap height and width."""
 
 FILES = "the path of a PNG, JPEG or .npy file"
 """Files that can be read, for messages."""
@@ -89,7 +89,7 @@ def shape_of(item: Any, name: str) -> tuple[int, int, int]:
     with _opened(item) as picture:
         width, height = picture.size
         channels = next((number for number, mode in MODES.items() if mode == picture.mode), 3)
-        turned = picture.getexif().get(ORIENTATION, 1) >= LYING
+        turned = picture.getexif().get(ORIENTATION) in LYING
         return (width, height, channels) if turned else (height, width, channels)
 
 
@@ -137,7 +137,9 @@ def _opened(path: ItemFile) -> Iterator[Any]:
     try:
         with pillow.open(io.BytesIO(read_item_file(path, FILES)), formats=("PNG", "JPEG")) as opened:
             yield opened
-    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:  # Pillow's readers of EXIF data raise struct.error, TypeError and others
         raise unreadable(path, error, FILES) from error
 
 

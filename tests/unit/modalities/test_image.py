@@ -4,6 +4,7 @@ import base64
 import builtins
 import io
 import json
+import struct
 import zipfile
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from PIL import Image
 
 from regardant.errors import ConfigError, DataError, RunError
 from regardant.modalities import Codec, ImageModalityConfig
+from regardant.modalities.pixels import shape_of
 from regardant.models.representations import InputShape
 from regardant.positions.none import NoPositions
 
@@ -194,6 +196,24 @@ def test_a_photo_is_turned_as_its_camera_was(grey, tmp_path):
     assert_allclose(grey.parse(path)[..., 0].mean(0), [0, 0, 0, 1, 1, 1], atol=0.05)
 
 
+def photo(path, *entries):
+    """Write a JPEG of 4 x 6 pixels whose EXIF data has entries (tag, type, count, 4 bytes)."""
+    packed = b"".join(struct.pack(">HHL", *entry[:3]) + entry[3] for entry in entries)
+    exif = b"Exif\0\0MM\0*" + struct.pack(">LH", 8, len(entries)) + packed + bytes(4)
+    return write(path, np.zeros((4, 6), np.uint8), exif=exif)
+
+
+@pytest.mark.parametrize("entry", [(274, 3, 1, b"\0\x09\0\0"), (274, 2, 2, b"6\0\0\0"), (274, 7, 1, b"\x06\0\0\0")])
+def test_an_orientation_that_is_none_turns_nothing(grey, tmp_path, entry):
+    path = photo(tmp_path / "a.jpg", entry)
+    assert grey.parse(path).shape == (4, 6, 1)
+    assert shape_of(Path(path), "an image") == (4, 6, 1)
+
+
+NEGATIVE_WIDTH = [(256, 9, 1, b"\xff\xff\xff\xff"), (274, 3, 1, b"\0\x06\0\0")]
+"""EXIF data that Pillow reads and cannot write again without the orientation."""
+
+
 def damaged_png(path):
     write(path, drawn(400, 600))
     path.write_bytes(path.read_bytes()[:5000])
@@ -212,6 +232,7 @@ FILES = {
         lambda path: write(path, drawn(27, 20)),
         "is 27 x 20, which patches of 2 x 2 do not fill: give an image whose sides",
     ),
+    "odd.jpg": (lambda path: photo(path, *NEGATIVE_WIDTH), r"cannot be read \("),
     "deep.png": (lambda path: write(path, drawn(4, 6).astype(np.uint16)), "has more than 8 bits a channel"),
     "clear.png": (lambda path: write(path, drawn(4, 6, 4)), "has transparent pixels, the run's images have none"),
 }

@@ -7,9 +7,9 @@ from typing import Literal, Self
 
 from pydantic import field_validator
 
-from regardant.data.item_files import list_item_files
+from regardant.data.item_files import list_item_files, shown_name
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
-from regardant.data.text_files import place
+from regardant.data.text_files import HALF_PAIR, place
 from regardant.errors import DataError
 
 SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "val": "validation"}
@@ -67,7 +67,7 @@ class LabelledFilesConfig(LabelledConfig):
         if unlabelled:
             log(
                 f"{self.source}: files directly in a folder of a split have no label and are left out: "
-                f"{len(unlabelled):,}, such as {unlabelled[0]}"
+                f"{len(unlabelled):,}, such as {shown_name(unlabelled[0])}"
             )
         splits = {_split_folder(name) for name in labelled} - {""}
         if self.test or self.validation or "train" not in splits:
@@ -120,7 +120,7 @@ class LabelledFilesConfig(LabelledConfig):
         found = {name: (file, label) for name, (file, label) in labelled.items() if label}
         if not found:
             wanted = "in a folder, whose name is the label" if self.label is None else f"that matches {self.label}"
-            example = f" (the first is {next(iter(files))})" if files else ""
+            example = f" (the first is {shown_name(next(iter(files)))})" if files else ""
             raise DataError(
                 f"{source} has {len(files):,} files{example}, none {wanted}: correct data.source or data.label"
             )
@@ -130,10 +130,15 @@ class LabelledFilesConfig(LabelledConfig):
         return {name: one for name, one in found.items() if not _lies_in_split(name)}, unlabelled
 
     def _label_of(self, name: str) -> str:
+        """Return the label of a file, empty if it has none. Raises DataError for one that is not UTF-8."""
         if self.label is None:
-            return Path(name).parent.name
-        match = _matched(self.label, name)
-        return (match[1] or "").strip() if match else ""
+            label = Path(name).parent.name
+        else:
+            match = _matched(self.label, name)
+            label = (match[1] or "").strip() if match else ""
+        if HALF_PAIR.search(label):
+            raise DataError(f"{shown_name(name)}: the label is not UTF-8: rename the file or its folder in UTF-8")
+        return label
 
     def _split_of(self, name: str) -> str:
         for split, pattern in (("test", self.test), ("validation", self.validation)):

@@ -1,5 +1,6 @@
 """Files that hold one item each, in a folder, in a .zip archive or in the cells of a table."""
 
+import os
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -56,6 +57,11 @@ def list_item_files(source: Path) -> dict[str, ItemFile]:
     return {name: found[name] for name in sorted(found) if not _is_hidden(name)}
 
 
+def shown_name(item: object) -> str:
+    """Return the path of a file, with a replacement character for each byte that is not UTF-8."""
+    return os.fsencode(str(item)).decode(errors="replace")
+
+
 def read_item_file(file: ItemFile, allowed: str) -> bytes:
     """Return the content of a file. Raises UnreadableFileError, whose message gives the `allowed` files."""
     try:
@@ -71,7 +77,9 @@ class UnreadableFileError(DataError):
 def unreadable(file: ItemFile, error: Exception, allowed: str) -> UnreadableFileError:
     """Return the error for a file that cannot be read, with the reason and the `allowed` files."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
-    return UnreadableFileError(f"{file} cannot be read ({reason.partition(' <')[0]}): give {allowed}, or leave it out")
+    return UnreadableFileError(
+        f"{shown_name(file)} cannot be read ({reason.partition(' <')[0]}): give {allowed}, or leave it out"
+    )
 
 
 def _is_hidden(name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regardant.data.item_files import ItemFile, read_item_file, unreadable
+from regardant.data.item_files import ItemFile, read_item_file, shown_name, unreadable
 from regardant.errors import ConfigError, DataError
 
 LARGEST = 32768
@@ -41,9 +41,9 @@ def read_recording(file: ItemFile) -> Recording:
     except soundfile.LibsndfileError as error:
         raise unreadable(file, ValueError(error.error_string), FILES) from error
     if not len(amplitudes):
-        raise DataError(f"{file} holds no sound: give a longer recording, or leave it out")
+        raise DataError(f"{shown_name(file)} holds no sound: give a longer recording, or leave it out")
     if not np.isfinite(amplitudes).all():
-        raise DataError(f"{file} has samples that are not finite: save it again, or leave it out")
+        raise DataError(f"{shown_name(file)} has samples that are not finite: save it again, or leave it out")
     samples = np.rint(amplitudes.mean(1) * LARGEST).clip(-LARGEST, LARGEST - 1)
     return Recording(samples.astype(np.int16), rate)
 

@@ -119,7 +119,7 @@ class ImageModalityConfig(PartModalityConfig):
         return self._codec(statistics)
 
     def require_readable(self, file: ItemFile) -> None:
-        as_pixels(file, str(file))
+        as_pixels(file, name_of(file, 1))
 
     def _form_of(self, items: Sequence[Any]) -> tuple[Size | None, int | None]:
         """Return the size that images are resized to, and the channels that files are read with. None: those of the

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data.item_files import ItemFile, read_item_file, unreadable
+from regardant.data.item_files import ItemFile, read_item_file, shown_name, unreadable
 from regardant.errors import ConfigError, DataError
 
 Pixels = NDArray[np.float32]
@@ -44,7 +44,7 @@ def as_pixels(item: Any, name: str, channels: int | None = None) -> Pixels:
         DataError: the item is no such array, or the file cannot be read.
     """
     if isinstance(item, ItemFile):
-        item, name = _read_image(item, channels), str(item)
+        item, name = _read_image(item, channels), shown_name(item)
     if not isinstance(item, np.ndarray):
         raise DataError(f"{name} is of type {type(item).__name__}, not an image: give an array, or another input.kind")
     image = item[..., None] if item.ndim == 2 else item
@@ -100,7 +100,7 @@ def format_size(shape: Sequence[int]) -> str:
 
 def name_of(item: Any, number: int) -> str:
     """Return the name of an item in messages: the path of a file, or its number."""
-    return str(item) if isinstance(item, ItemFile) else f"item {number}"
+    return shown_name(item) if isinstance(item, ItemFile) else f"item {number}"
 
 
 def _read_image(file: ItemFile, channels: int | None) -> NDArray[Any]:
@@ -124,9 +124,11 @@ def _read_picture(path: ItemFile, channels: int | None) -> NDArray[np.uint8]:
         own = picture.mode if picture.mode in MODES.values() else "RGB"
         mode = own if channels is None else MODES[channels]
         if picture.mode.startswith(("I", "F")):
-            raise DataError(f"{path} has more than 8 bits a channel: save it with 8, or as .npy from 0 to 1")
+            raise DataError(
+                f"{shown_name(path)} has more than 8 bits a channel: save it with 8, or as .npy from 0 to 1"
+            )
         if "A" not in mode and picture.convert("RGBA").getextrema()[3][0] < GREATEST_BYTE:
-            raise DataError(f"{path} has transparent pixels, the run's images have none: save it without")
+            raise DataError(f"{shown_name(path)} has transparent pixels, the run's images have none: save it without")
         return np.asarray(picture.convert(mode))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from regardant.data.item_files import ItemFile
+from regardant.data.item_files import ItemFile, shown_name
 from regardant.data.recordings import Recording, read_recording, write_recording
 from regardant.errors import DataError
 from regardant.modalities.base import Codec, PartModalityConfig
@@ -82,7 +82,7 @@ class RecordingCodec(Codec):
 
 def read(item: Any, number: int) -> tuple[str, Recording]:
     """Return the name of an item in messages ("item NUMBER" if it is no file) and its sound. Raises DataError."""
-    name = str(item) if isinstance(item, ItemFile) else f"item {number}"
+    name = shown_name(item) if isinstance(item, ItemFile) else f"item {number}"
     recording = read_recording(item) if isinstance(item, ItemFile) else item
     if not isinstance(recording, Recording):
         raise DataError(

@@ -1,5 +1,6 @@
 """Labelled files in folders and archives: their labels, their splits, and what is refused."""
 
+import os
 import zipfile
 from itertools import chain
 from pathlib import Path
@@ -164,6 +165,15 @@ def test_a_source_that_cannot_be_right_is_one_line(by_folder, fields, message):
     with pytest.raises(DataError, match=message) as refusal:
         FoldersConfig(**{"source": ".", "root": str(by_folder), **fields}).read(1)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_label_that_is_not_utf8_is_one_line(by_folder):
+    folder = os.fsencode(by_folder / "train") + b"/caf\xe9"
+    os.mkdir(folder)
+    with open(folder + b"/1.txt", "w") as file:
+        file.write("a")
+    with pytest.raises(DataError, match=r"^train/caf\ufffd/1\.txt: the label is not UTF-8: rename the"):
+        FoldersConfig(source=str(by_folder)).read(1)
 
 
 def test_a_damaged_archive_is_one_line_with_the_name_of_the_file(tmp_path):

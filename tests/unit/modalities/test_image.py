@@ -4,6 +4,7 @@ import base64
 import builtins
 import io
 import json
+import os
 import struct
 import zipfile
 from pathlib import Path
@@ -212,6 +213,13 @@ def test_an_orientation_that_is_none_turns_nothing(grey, tmp_path, entry):
 
 NEGATIVE_WIDTH = [(256, 9, 1, b"\xff\xff\xff\xff"), (274, 3, 1, b"\0\x06\0\0")]
 """EXIF data that Pillow reads and cannot write again without the orientation."""
+
+
+def test_a_damaged_file_whose_name_is_not_utf8_is_named_with_a_replacement(tmp_path):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.png"))
+    path.write_text("no image")
+    with pytest.raises(DataError, match=r"/caf\ufffd\.png cannot be read"):
+        GREY.require_readable(path)
 
 
 def damaged_png(path):

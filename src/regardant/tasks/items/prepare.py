@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from regardant.data.item_files import ItemFile, StoredFile, UnreadableFileError
+from regardant.data.item_files import ItemFile, StoredFile, UnreadableFileError, shown_name
 from regardant.data.labelled import Labelled
 from regardant.data.splits import PURPOSES
 from regardant.errors import ConfigError, DataError
@@ -62,12 +62,10 @@ def of_kind(modality: ModalityConfig, items: Sequence[Labelled], log: Log) -> li
     others = [item for item, _ in items if named and isinstance(item, ItemFile) and not _is_of(modality, item)]
     if not others:
         return list(items)
-    kinds = ", ".join(named)
+    kinds, first = ", ".join(named), shown_name(others[0])
     if len(others) == len(items):
-        raise DataError(
-            f"none of {len(others):,} files, such as {others[0]}, is of the kind {kinds}: give files that are"
-        )
-    log(f"files other than {kinds} are left out: {len(others):,}, such as {others[0]}")
+        raise DataError(f"none of {len(others):,} files, such as {first}, is of the kind {kinds}: give files that are")
+    log(f"files other than {kinds} are left out: {len(others):,}, such as {first}")
     return [(item, label) for item, label in items if not isinstance(item, ItemFile) or _is_of(modality, item)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from regardant.data.batching import EncodedPairs, id_dtype
-from regardant.data.item_files import ItemFile
+from regardant.data.item_files import ItemFile, shown_name
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.errors import RunError
 from regardant.modalities import Codec
@@ -84,7 +84,9 @@ def read_texts(folder: Path, name: str) -> tuple[list[str], list[str]]:
 
 def name_of(item: Any, number: int) -> str:
     """Return the name of an item for people: a text itself, the path of a file, or its number."""
-    return str(item) if isinstance(item, str | ItemFile) else f"item {number}"
+    if isinstance(item, str):
+        return item
+    return shown_name(item) if isinstance(item, ItemFile) else f"item {number}"
 
 
 def _keep(config: SequenceToSequenceTaskConfig, run: Path, log: Log) -> None:

@@ -1,6 +1,7 @@
 """Images in, texts out: what `sequence_to_sequence` does for a source that is no text, and for one that is."""
 
 import json
+import os
 import shutil
 from itertools import islice, product
 from types import SimpleNamespace
@@ -98,6 +99,19 @@ def test_folders_of_splits_are_splits_of_texts_too(tmp_path):
     assert f"{tmp_path / 'images'}: splits by folder, test, train" in said
     sources = [*loaded.trained._own_sets()["test"][0]]
     assert len(sources) == 20 and all("/test/one/" in name for name in sources)
+
+
+def test_the_name_of_a_file_that_is_not_utf8_is_kept_with_a_replacement(tmp_path):
+    for number in range(20):
+        for label in ("one", "two"):
+            (tmp_path / "images" / label).mkdir(parents=True, exist_ok=True)
+            name = os.fsencode(tmp_path / "images" / label) + b"/caf\xe9%d.npy" % number
+            with open(name, "wb") as file:
+                np.save(file, np.full((8, 8), number, np.uint8))
+    recipe = IMAGES | {"data": {"kind": "folders", "source": str(tmp_path / "images")}}
+    loaded, _ = train(recipe, tmp_path / "run", "training.max_updates=1")
+    sources = loaded.trained._own_sets()["validation"][0]
+    assert all("/caf\N{REPLACEMENT CHARACTER}" in name for name in sources)
 
 
 def test_matrices_are_tied_between_target_and_output_alone(images, tmp_path):

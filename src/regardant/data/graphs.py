@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from regardant.config import Config
-from regardant.data.tables import read_table
+from regardant.data.tables import read_columns, read_table
 from regardant.data.text_files import Fault, place, unreadable
 from regardant.errors import DataError
 
@@ -193,12 +193,9 @@ class GraphConfig(Config):
         return found
 
     def _nodes(self, path: Path) -> Iterator[_Node]:
-        numbers = (self.id, self.label, self.features)
-        named = read_table(path, self.id, self.label, numbers)
-        described = read_table(path, self.split or self.label, self.features, numbers)
-        for first, second in zip(named, described, strict=True):
-            cells = (first.source, first.target, second.source, second.target)
-            node = _Node(first.line, *(_text(path, first.line, cell) for cell in cells))
+        columns = (self.id, self.label, self.split or self.label, self.features)
+        for line, cells in read_columns(path, columns, (self.id, self.label, self.features)):
+            node = _Node(line, *(_text(path, line, cell) for cell in cells))
             if not node.id:
                 raise DataError(f"{path} line {node.line}: the node has no name: give one in column {self.id}")
             yield node

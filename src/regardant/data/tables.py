@@ -295,7 +295,9 @@ def _dataset_records(dataset: Any, name: str, source: str, target: str) -> Itera
         for table in dataset.with_format("arrow").iter(ROWS_AT_ONCE):
             yield from _pairs(arrow_rows(name, table, (source, target), rows_before))
             rows_before += table.num_rows
-    except (OSError, ValueError) as error:
+    except DataError:
+        raise
+    except Exception as error:  # each builder and each decompressor raises another class for a damaged file
         raise DataError(f"{name} cannot be read after row {rows_before:,}: {first_line(error)}") from error
 
 

@@ -98,6 +98,11 @@ def line(number, text, table="nodes"):
     return rf"{table}\.tsv line {number}: {re.escape(text)}"
 
 
+def test_numbers_and_names_of_columns_are_not_mixed(write):
+    with pytest.raises(DataError, match=r"nodes\.tsv has no column 1; it has node, label, split, words"):
+        write(id="1", label="2").read(1)
+
+
 def test_the_only_node_of_a_label_is_trained_on_whatever_the_seed_is(write):
     rows = "".join(f"{number}\t{'xy'[number % 2]}\t\tred\n" for number in range(20))
     config = write("node\tlabel\tsplit\twords\n" + rows + "odd\tz\t\tred\n", "source\ttarget\n", split=None)

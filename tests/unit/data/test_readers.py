@@ -313,6 +313,17 @@ def test_a_folder_of_data_files_gives_the_same_pairs(tmp_path, dataset, capfd):
         read_dataset(str(tmp_path), "en", "fr", subset="other")
 
 
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_file_of_a_folder_of_pairs_is_one_line(tmp_path, capfd, damage):
+    rows = "".join(f"word {number * 7919},mot {number * 104729}\n" for number in range(9000))
+    whole = gzip.compress(f"en,fr\n{rows}".encode())
+    half = len(whole) // 2
+    raw = whole[:half] if damage == "cut" else whole[:half] + b"\xff" * 20 + whole[half + 20 :]
+    (tmp_path / "train.csv.gz").write_bytes(raw)
+    with pytest.raises(DataError, match=r"cannot be read after row 0: "):
+        list(read_dataset(str(tmp_path), "en", "fr"))
+
+
 def test_a_split_that_is_not_there_is_answered_with_those_there_are(tmp_path, dataset):
     datasets.DatasetDict(train=dataset, test=dataset).save_to_disk(tmp_path / "two")
     dataset.save_to_disk(tmp_path / "one")

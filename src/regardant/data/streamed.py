@@ -75,8 +75,13 @@ class StreamedConfig(Config):
         held.named = frozenset(held.hash(text) for texts in named.values() for text in texts)
         return held
 
-    def too_few(self, name: str) -> DataError:
-        """Return the error for a sample without rows for the validation or test set `name`."""
+    def too_few(self, name: str, read: str) -> DataError:
+        """Return the error for a sample without rows for the split `name`. `read` says which rows were read."""
+        if name == "train":
+            return DataError(
+                f"{self.shards}: the first {self.sample_rows:,} rows leave nothing to train on ({read}): check that "
+                "the columns hold text and are named rightly, and what is held out or left out"
+            )
         return DataError(
             f"{self.shards}: none of the first {self.sample_rows:,} rows is held out to be the {name} set: raise "
             f"{name}_share or sample_rows, or name {name} data"

@@ -41,7 +41,7 @@ class StreamedPairsConfig(StreamedConfig):
         sets |= named
         for name, pairs in sets.items():
             if not pairs:
-                raise self.too_few(name)
+                raise self.too_few(name, report.summary())
         return Splits.write(folder, sets, report)
 
     def leave_out(self, seed: int, named: dict[str, list[Pair]] | None = None) -> HeldOut:

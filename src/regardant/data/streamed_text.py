@@ -39,7 +39,7 @@ class StreamedTextConfig(TextConfig, StreamedConfig):
         sets = self._sets()
         for name, documents in sets.items():
             if not documents:
-                raise self.too_few(name)
+                raise self.too_few(name, f"{sum(map(len, sets.values())):,} documents read")
         return {name: sum(map(len, documents)) + len(documents) for name, documents in sets.items()}
 
     def leave_out(self) -> HeldOut:

@@ -11,6 +11,7 @@ from regardant.data.addresses import find_shards, fingerprint, write_whole
 from regardant.data.cleaning import CleaningReport
 from regardant.data.shards import Position, Stream, read_rows
 from regardant.data.streamed_pairs import StreamedPairsConfig
+from regardant.data.streamed_text import StreamedTextConfig
 from regardant.errors import DataError
 
 SHARDS, ROWS = 4, 1300
@@ -188,6 +189,17 @@ def test_pairs_of_a_named_file_are_left_out_of_the_stream(folder, tmp_path):
     ]
     assert not {"0-5", "3-700"} & set(trained)
     assert isinstance(splits.report, CleaningReport) and splits.report.read == 2000
+
+
+def test_a_stream_without_training_rows_says_what_was_read(tmp_path):
+    (tmp_path / "a.tsv").write_text("\tone\n\ttwo\n" * 3, encoding="utf-8")
+    data = StreamedPairsConfig(shards=str(tmp_path / "a.tsv"), source="1", target="2")
+    told = r"a\.tsv: the first 100,000 rows leave nothing to train on \(0 of 6 pairs kept, 6 empty\): check that the"
+    with pytest.raises(DataError, match=told):
+        data.read(tmp_path / "text", seed=1)
+    (tmp_path / "b.jsonl").write_text('{"text": null}\n' * 3, encoding="utf-8")
+    with pytest.raises(DataError, match=r"nothing to train on \(0 documents read\): check that the columns hold text"):
+        StreamedTextConfig(shards=str(tmp_path / "b.jsonl")).sizes()
 
 
 def test_a_sample_without_validation_pairs_is_refused(folder, tmp_path):

@@ -5,6 +5,7 @@ the environment.
 """
 
 import importlib.util
+import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -77,6 +78,21 @@ def storage(address: str) -> tuple["AbstractFileSystem", str]:
         raise DataError(
             f"{address} cannot be opened ({first_line(error)}): give a path or an address such as s3://..."
         ) from (error)
+
+
+def read_zstd_through_pyarrow() -> None:
+    """Let fsspec read and write .zst files through pyarrow, which needs no further package, continues across frames and
+    raises OSError for a truncated file; zstandard does neither."""
+    import pyarrow as pa
+    from fsspec.compression import register_compression
+
+    def opened(file: Any, mode: str = "rb", **options: Any) -> Any:
+        stream = pa.PythonFile(file)
+        if "r" in mode:
+            return io.BufferedReader(pa.CompressedInputStream(stream, "zstd"))
+        return pa.CompressedOutputStream(stream, "zstd")
+
+    register_compression("zstd", opened, "zst", force=True)
 
 
 def write_whole(address: str, write: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from regardant.data.addresses import Shard, storage
+from regardant.data.addresses import Shard, read_zstd_through_pyarrow, storage
 from regardant.data.tables import ROWS_AT_ONCE, Row, arrow_rows, no_progress_bars
 from regardant.data.text_files import Fault
 from regardant.errors import DataError, first_line
@@ -60,7 +60,10 @@ def read_rows(
     place = shards[0].address if len(shards) == 1 else f"{shards[0].address} and {len(shards) - 1:,} more"
     kind = shards[0].kind
     options = {"encoding_errors": "replace"} if kind in ("text", "json") else {}
+    if kind == "text":
+        options["encoding"] = "utf-8-sig"  # leaves out a byte order mark
     storage(shards[0].address)  # registers the protocol of the address
+    read_zstd_through_pyarrow()
     rows_before = begin.rows
     with TemporaryDirectory() as cache:
         try:

@@ -1,6 +1,8 @@
 """Streams of shards: every row once a pass, also after a resume and by several ranks; what is held out."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -123,6 +125,43 @@ def test_a_damaged_shard_is_named(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(DataError, match=r"a\.parquet cannot be read"):
         next(read_rows(find_shards(str(tmp_path)), ("source",)))
+
+
+def zst(path, content):
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(content)
+    return path
+
+
+LINES = "".join(f"{number}\t{number * 104729}\n" for number in range(90_000)).encode()
+
+
+def test_zst_shards_are_read_without_zstandard(tmp_path):
+    zst(tmp_path / "a.tsv.zst", b"a\tb\n")
+    (tmp_path / "a.tsv.zst").write_bytes(2 * (tmp_path / "a.tsv.zst").read_bytes())  # two frames
+    program = (
+        "import sys; sys.modules['zstandard'] = None\n"
+        "from regardant.data.addresses import find_shards\nfrom regardant.data.shards import read_rows\n"
+        "print([row.cells for rows, _ in read_rows(find_shards(sys.argv[1]), ('1', '2')) for row in rows])"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "[('a', 'b'), ('a', 'b')]\n", done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".txt.zst", ".tsv.zst"])
+def test_a_cut_text_shard_is_not_read_short(tmp_path, suffix):
+    path = zst(tmp_path / f"a{suffix}", LINES)
+    assert sum(len(rows) for rows, _ in read_rows(find_shards(str(tmp_path)), ("1", "2"))) == 90_000
+    path.write_bytes(path.read_bytes()[:-100_000])
+    with pytest.raises(DataError, match=r"zst cannot be read after row [\d,]+: .*[Tt]runcated"):
+        list(read_rows(find_shards(str(tmp_path)), ("1", "2")))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\ntwo\n")
+    ((rows, _),) = read_rows(find_shards(str(tmp_path)), ("text",))
+    assert [row.cells for row in rows] == [("one",), ("two",)]
 
 
 def test_a_file_that_is_not_written_to_its_end_is_not_there(tmp_path):

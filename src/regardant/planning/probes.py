@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import torch
 import torch.distributed as dist
@@ -176,10 +176,7 @@ def decide(steps: Steps, config: TrainingConfig, updates_per_epoch: int) -> Deci
     precisions = _precisions(config, device)
     kernels = SIMPLEST_KERNEL_FIRST if config.attention_kernel == "auto" else (config.attention_kernel,)
     if device.type == "cuda":  # not timed: such a machine is built for bfloat16 and fused attention
-        if config.processes not in ("auto", 1):
-            raise ConfigError(
-                "training.processes divides the cores of a CPU, and this machine has an accelerator: leave it out"
-            )
+        require_one_on_accelerator(config.processes, device)
         fused: KernelName = "triton" if available(device) else "sdpa"
         return Decisions(precisions[-1], fused if config.attention_kernel == "auto" else kernels[0], threads)
     processes, more = (1, _divisors(threads)) if config.processes == "auto" else (config.processes, [])
@@ -195,6 +192,14 @@ def decide(steps: Steps, config: TrainingConfig, updates_per_epoch: int) -> Deci
     chosen = next(way for way, value in seconds.items() if value <= NEAR_TIE * fastest)
     measured = {way.name: value for way, value in seconds.items()}
     return Decisions(chosen.precision, chosen.kernel, threads, measured, chosen.processes)
+
+
+def require_one_on_accelerator(processes: int | Literal["auto"], device: torch.device) -> None:
+    """Raise ConfigError if several processes are requested on an accelerator."""
+    if device.type == "cuda" and processes not in ("auto", 1):
+        raise ConfigError(
+            "training.processes divides the cores of a CPU, and this machine has an accelerator: leave it out"
+        )
 
 
 def use_kernel(model: nn.Module, kernel: KernelName) -> None:

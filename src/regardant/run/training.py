@@ -7,12 +7,14 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
+
 from regardant.config.differences import differences
 from regardant.config.plugins import modules_of
 from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
-from regardant.planning.probes import Decisions
+from regardant.planning.probes import Decisions, require_one_on_accelerator
 from regardant.planning.shapes import ModelShapes, shapes_of_job, shapes_without_data
 from regardant.run.fingerprints import (
     WEIGHTS,
@@ -35,7 +37,7 @@ from regardant.training.devices import (
     return_freed_memory,
     the_device,
 )
-from regardant.training.engine import Trainer
+from regardant.training.engine import Trainer, require_divisible
 from regardant.training.processes import Group, joined, launched_rank, started
 from regardant.training.trackers import require_trackers
 
@@ -65,6 +67,8 @@ def shapes(config: TaskConfig, log: Log) -> ModelShapes:
 def _plan(config: TaskConfig, folder: Path, log: Log, processes: int | None = None) -> tuple[Prepared, Decisions, Plan]:
     """Prepare a run and measure its cost. `processes` is the number of processes that torchrun has started."""
     prepared = _prepare(config, folder, log)
+    if processes is not None:
+        require_divisible(prepared.job, accumulate=config.training.accumulate, processes=processes)
     return prepared, *plan_run(prepared, the_device(), log, partial(_strategy, prepared), processes or 1)
 
 
@@ -105,8 +109,9 @@ def train_in_turn(config: TaskConfig, folder: Path, log: Log) -> Outcome:
 
 def _lead(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
     """Train as rank 0 of a joined group. Without a group, start the decided number of processes."""
-    if group is not None:
-        config = _of_launched(config, group.size)
+    given = config.training.processes
+    if group is not None and given not in ("auto", 1, group.size):
+        raise ConfigError(f"training.processes: given {given}, and torchrun has started {group.size}: leave it out")
     require_trackers(config.training.trackers)
     continued = config
     if not (folder / "run.yaml").is_file():
@@ -118,18 +123,17 @@ def _lead(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Ou
         return _begin(config, continued, folder, log, group)
 
 
-def _of_launched(config: TaskConfig, size: int) -> TaskConfig:
+def _of_launched(config: TaskConfig) -> TaskConfig:
     """Return the configuration of a training whose processes torchrun has started: each plans as if it were alone."""
-    if config.training.processes not in ("auto", 1, size):
-        raise ConfigError(
-            f"training.processes: given {config.training.processes}, and torchrun has started {size}: leave it out"
-        )
     return config.model_copy(update={"training": config.training.replaced(processes=1)})
 
 
 def _begin(config: TaskConfig, continued: TaskConfig, folder: Path, log: Log, group: Group | None) -> Outcome:
     clear_start(folder)
-    prepared, decisions, planned = _plan(continued, folder, log, group.size if group else None)
+    if group is None:
+        prepared, decisions, planned = _plan(continued, folder, log)
+    else:
+        prepared, decisions, planned = _plan(_of_launched(continued), folder, log, group.size)
     for line in planned.lines():
         log(line)
     if group is not None:
@@ -170,6 +174,9 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     if changed := differences(before, now, but={f"training.{name}" for name in CHANGEABLE}):
         raise ConfigError(f"{folder} was begun with other settings ({'; '.join(changed)}): give another --out")
     resolved = record.config.model_copy(update={"training": with_changes(record.config.training, config.training)})
+    if group is not None:
+        resolved = _of_launched(resolved)
+    processes = resumed_processes(record, config.training, the_device()) if group is None else group.size
     prepared = _prepare(resolved, folder, log)
     if prepared.fingerprints != record.fingerprints:
         raise RunError(f"the data is not what {folder} was begun with: restore it, or give another --out")
@@ -180,14 +187,27 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     resolved = prepared.with_speed(record.plan["tokens_per_second"], log)
     files = {name: found for name, found in record.files.items() if name != WEIGHTS}
     require_unchanged(folder, files)
-    processes = decided.processes if resolved.training.processes == "auto" else resolved.training.processes
-    decided = replace(decided, processes=processes if group is None else group.size)
-    decided = replace(decided, strategy=_strategy(prepared, decided.processes))
+    require_divisible(prepared.job, accumulate=resolved.training.accumulate, processes=processes)
+    decided = replace(decided, processes=processes, strategy=_strategy(prepared, processes))
     resumed = replace(record, asked=config, config=resolved, decided=decided, files=files)
     if resumed != record:
         resumed.write(folder)
     announced = record.plan.get("updates") if now == before else None
     return replace(_fit(prepared, resumed, folder, group), announced=announced)
+
+
+def resumed_processes(record: Record, asked: TrainingConfig, device: torch.device) -> int:
+    """Return the number of processes in which a resumed run trains if torchrun has not started any: as given, or as
+    decided at the start.
+
+    A run whose processes torchrun has started is resumed in one, unless a number is given: its processes may have been
+    those of other machines. So is a run on an accelerator, where ConfigError is raised for several.
+    """
+    require_one_on_accelerator(asked.processes, device)
+    if asked.processes != "auto":
+        return asked.processes
+    launched = record.config.training.processes == 1 and record.decided.processes > 1
+    return 1 if launched or device.type == "cuda" else record.decided.processes
 
 
 def with_changes(recorded: TrainingConfig, asked: TrainingConfig) -> TrainingConfig:

@@ -144,7 +144,7 @@ def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until:
     steps = Steps(job.model, train_step, device, until, log, earlier.seconds)
     decisions = decide(steps, training, job.updates_per_epoch)
     if waited.share() < BUSY or earlier.hold(decisions.seconds):  # nothing was timed: nothing could be disturbed
-        earlier.keep(decisions.seconds, log)
+        earlier.keep(steps.without_cold(decisions.seconds), log)
     if training.compile:
         decisions = replace(decisions, compiled=compiling_pays(job.model, train_step, decisions, device, log))
     return decisions

@@ -130,6 +130,8 @@ class Steps:
     log: Callable[[str], None] = lambda line: None
     known: Mapping[str, float] = field(default_factory=dict)
     """Seconds by name of a candidate, measured before."""
+    cold: set[str] = field(default_factory=set)
+    """Names of the candidates of which only the first step was timed, which warms up."""
 
     def fastest(self, ways: Sequence[StepCandidate]) -> dict[StepCandidate, float]:
         """Return the seconds of the fastest step of each candidate: other load of the machine can only add to it.
@@ -144,6 +146,7 @@ class Steps:
             if time.perf_counter() > start + SAID_SECONDS:
                 self.log(f"measuring ways of computing a step: {number} of {len(ways)}")
             seconds[way] = self._seconds_of(way)
+            self.cold.add(way.name)
         left = min(ROUNDS * sum(seconds.values()), self.until - time.perf_counter())
         if left > SAID_SECONDS:
             self.log(f"measuring {len(ways)} ways of computing a step: about {left:.0f} s")
@@ -152,7 +155,12 @@ class Steps:
                 break
             took = {way: self._seconds_of(way) for way in ways}
             seconds = {way: min(took[way], seconds[way]) if number else took[way] for way in ways}
+            self.cold.difference_update(way.name for way in ways)
         return seconds
+
+    def without_cold(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        """Return the times by name that are of more than a first step, so that later runs may decide by them."""
+        return {name: one for name, one in seconds.items() if name not in self.cold}
 
     def _seconds_of(self, way: StepCandidate) -> float:
         """Return the seconds of a step, rounded as run.yaml has them, so that kept times lead to the same choice."""

@@ -111,14 +111,17 @@ def test_measuring_ends_when_its_time_is_over_and_is_announced_if_it_is_long(mod
         made.append(running(model))
         CLOCK.sleep(7.0 if made[-1] == "bfloat16/sdpa" else 8.0)
 
-    decided = decide(Steps(model, train_step, CPU, CLOCK.now + 40, said.append), asking(processes=1), 100)
+    steps = Steps(model, train_step, CPU, CLOCK.now + 40, said.append)
+    decided = decide(steps, asking(processes=1), 100)
+    assert steps.without_cold(decided.seconds) == decided.seconds
     assert len(made) == 2 * len(ALL) and made[: len(ALL)] == made[len(ALL) :]  # warming up, and the round begun in time
     assert (decided.precision, decided.kernel) == ("bfloat16", "sdpa")
     counted = [f"measuring ways of computing a step: {number} of 4" for number in (2, 3, 4)]
     assert said == [*counted, "measuring 4 ways of computing a step: about 9 s"]
     made.clear()
     steps = Steps(model, train_step, CPU, CLOCK.now, said.append)
-    assert decide(steps, asking(processes=1), 100).kernel == "sdpa"
+    decided = decide(steps, asking(processes=1), 100)
+    assert decided.kernel == "sdpa" and steps.without_cold({**decided.seconds, "other": 1.0}) == {"other": 1.0}
     assert len(made) == len(ALL) and said[4:] == counted
 
 

@@ -122,6 +122,17 @@ def test_times_that_are_reused_on_a_busy_machine_are_named(planned, cache, monke
     assert again == first and len([line for line in lines if str(path) in line and "earlier run" in line]) == 1
 
 
+def test_times_of_first_steps_are_not_kept(planned, cache, monkeypatch):
+    """Loading of code and first touches of memory fall on them, so they would decide for all later runs by chance."""
+    with monkeypatch.context() as short:
+        short.setattr("regardant.planning.plan.time_to_measure", lambda training: 0.0)
+        assert planned(*MEASURED)[1].seconds
+    assert files(cache) == []
+    _, decisions, _ = planned(*MEASURED)
+    (path,) = files(cache)
+    assert json.loads(path.read_text())["seconds"] == decisions.seconds
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(planned, cache):
     cache.write_text("a file")
     _, decisions, lines = planned(*MEASURED)

@@ -147,7 +147,7 @@ class Trainer:
         if not self.job.model.training:  # visits every module
             self.model.train()
         self.dropout_key.update = cursor.update
-        if self.group.size > 1 and self.fabric.device.type == "cuda":  # each draws masks of its own, reproducibly
+        if self.fabric.device.type == "cuda":  # dry runs have drawn from the generator, as many as the clock allowed
             seed = (self.dropout_key.seed * 1_000_003 + cursor.update) * self.group.size + self.group.rank
             torch.cuda.manual_seed(seed % 2**63)
         plain = self._gradients()

@@ -331,6 +331,28 @@ def test_dropout_draws_anew_for_every_update_batch_and_seed(trainer):
     assert len({*first, *other}) == 8
 
 
+def test_masks_of_an_accelerator_depend_on_seed_update_and_rank_alone(trainer, monkeypatch):
+    """There dropout draws from torch's generator, from which the dry runs of planning have drawn before."""
+
+    def seeds(seed, group=ALONE):
+        made, found = trainer(TinyJob(), seed=seed, max_updates=3), []
+        made.group = group
+        made.fabric = SimpleNamespace(device=torch.device("cuda"))
+        with monkeypatch.context() as pretended:
+            pretended.setattr(torch.cuda, "manual_seed", found.append)
+            pretended.setattr(Group, "add_up", lambda *given: None)
+            pretended.setattr(Group, "gathered", lambda group, numbers: torch.tensor([numbers] * group.size))
+            pretended.setattr(made, "_gradients", lambda: torch.zeros(()))
+            pretended.setattr(made, "_clip", lambda: torch.zeros(()))
+            for _ in range(3):
+                made.update()
+        return found
+
+    assert seeds(1) == seeds(1)
+    assert len({*seeds(1), *seeds(2)}) == 6
+    assert len({*seeds(1, Group(0, 2)), *seeds(1, Group(1, 2))}) == 6
+
+
 def test_numbers_are_told_every_tenth_update_over_all_targets_since(trainer):
     job = TinyJob()
     made = trainer(job, max_updates=20, schedule=STANDSTILL)

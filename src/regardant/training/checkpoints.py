@@ -80,7 +80,7 @@ def save_shards(run: Path, state: dict[str, Any], update: int, keep: int, group:
     from regardant.training.sharded_checkpoints import STATE, write_shards
 
     path = _path_of(run, update).with_suffix("")
-    part = path.with_name(path.name + _PART)
+    part, former = (path.with_name(path.name + end + _PART) for end in ("", "-former"))
     try:
         if group.leads:
             _clear_checkpoints(path.parent)
@@ -88,10 +88,11 @@ def save_shards(run: Path, state: dict[str, Any], update: int, keep: int, group:
         if not group.leads:
             return
         save_whole(part / STATE, content)
-        if path.exists():  # the same update was saved before
-            shutil.rmtree(path)
+        if path.exists():  # the same update was saved before, and a folder replaces none that has files
+            os.replace(path, former)
         os.replace(part, path)
         _to_disk(path.parent)
+        shutil.rmtree(former, ignore_errors=True)
     except (OSError, CheckpointException) as error:
         raise RunError(f"cannot write {path} ({first_line(error)}); is the disk full or read-only?") from error
     _keep_newest(run, path, keep)

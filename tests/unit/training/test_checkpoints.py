@@ -1,6 +1,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from regardant.training.checkpoints import (
     write_atomically,
 )
 from regardant.training.processes import ALONE
+from regardant.training.sharded_checkpoints import is_whole
 
 STATE = {
     "update": 3,
@@ -214,6 +216,36 @@ def test_a_folder_of_shards_that_a_kill_left_is_deleted_by_the_next_saving(tmp_p
         save()
         assert not left.exists()
     assert files_in(tmp_path / "checkpoints") == ["update-00000003"]
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_shards_of_an_update_that_is_saved_twice_are_complete_at_any_time(tmp_path, monkeypatch):
+    save_shards(tmp_path, STATE, 1, 1, ALONE)
+    folder, replace, complete = tmp_path / "checkpoints", os.replace, []
+
+    def replacing(source, target):
+        complete.append(sum(is_whole(one) for one in folder.iterdir()))
+        replace(source, target)
+
+    def deleting(path, **options):
+        (path / "state.pt").unlink()
+        raise Killed
+
+    with monkeypatch.context() as killing:
+        killing.setattr(os, "replace", replacing)
+        killing.setattr(shutil, "rmtree", deleting)
+        with pytest.raises(Killed):
+            save_shards(tmp_path, STATE | {"update": 4}, 1, 1, ALONE)
+    assert complete[-2:] == [2, 2], "the one before and the new one"
+    assert latest_checkpoint(tmp_path) == folder / "update-00000001"
+    assert load_checkpoint(folder / "update-00000001")["update"] == 4
+    assert len(files_in(folder)) == 2
+    save_shards(tmp_path, STATE, 1, 1, ALONE)
+    assert files_in(folder) == ["update-00000001"]
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):

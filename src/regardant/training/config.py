@@ -152,7 +152,7 @@ class TrainingConfig(Config):
             return self
         if self.max_updates or self.max_epochs:
             return self.replaced(max_minutes=None)
-        per_update = min(self.batch_tokens, targets_per_epoch)
+        per_update = min(self.accumulate * self.batch_tokens, targets_per_epoch)  # an update stays in its epoch
         targets = max(first.epochs * targets_per_epoch, first.least_updates * per_update)
         minutes = targets / targets_per_second / TRAINING_SHARE / 60
         return self.replaced(max_minutes=round(min(first.most_minutes, max(first.least_minutes, minutes)), 1))

@@ -27,6 +27,13 @@ def test_auto_minutes_are_those_of_enough_epochs_at_the_measured_speed():
     assert small.max_minutes == pytest.approx(3000 * 4000 / 20_000 / 60 / TRAINING_SHARE, abs=rounding)
 
 
+@pytest.mark.parametrize(("targets_per_epoch", "per_update"), [(20_000, 12_000), (10_000, 10_000)])
+def test_auto_minutes_are_enough_for_updates_of_accumulated_batches(targets_per_epoch, per_update):
+    training = TrainingConfig(max_minutes="auto", batch_tokens=4000, accumulate=3)
+    minutes = training.with_minutes(FIRST, targets_per_epoch, 20_000).max_minutes
+    assert minutes == pytest.approx(3000 * per_update / 20_000 / 60 / TRAINING_SHARE, abs=0.05)
+
+
 @pytest.mark.parametrize(("targets_per_second", "expected"), [(1.0, 50.0), (1e9, 1.0)])
 def test_auto_minutes_stay_within_their_bounds(targets_per_second, expected):
     chosen = TrainingConfig(max_minutes="auto").with_minutes(FIRST, 10**6, targets_per_second)

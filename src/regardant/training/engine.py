@@ -154,6 +154,8 @@ class Trainer:
         carried = self.job.own_state(self.group.rank, self.group.size) if isinstance(self.job, CarriesState) else ()
         summed = self.parameters if self.group.strategy == "sum" else []
         self.group.add_up(summed, plain, *carried)
+        if self.group.size > 1 and self.group.strategy == "sum":  # rank 0's is in the checkpoint, and decides the masks
+            cursor.parts = int(self.group.gathered([cursor.parts]).max())
         norm = self._clip()
         self._step(norm)
         self.average.update(self.job.model)
@@ -239,7 +241,7 @@ class Trainer:
 
     def _gradients(self) -> Tensor:
         """Compute the gradients of the update and return its loss. Batches that do not fit into memory are split into
-        twice as many parts, for the rest of the run."""
+        twice as many parts, for the rest of the run, and from the next update on in all processes."""
         while (plain := self._gradients_if_they_fit()) is None:
             self.job.model.zero_grad(set_to_none=True)  # gradients of the parts that did fit
             # With ddp and fsdp the other ranks wait in the middle of a backward pass, which cannot be repeated.

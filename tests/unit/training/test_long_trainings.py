@@ -2,12 +2,17 @@
 
 import os
 import signal
+import sys
 
 import pytest
 import torch
 
 from regardant.errors import OutOfMemory, RunError
-from regardant.training.checkpoints import load_checkpoint
+from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
+from regardant.training.config import TrainingConfig
+from regardant.training.engine import Trainer
+from regardant.training.processes import Group, started
+from regardant.training.strategies import make_fabric
 from tests.unit.training.test_engine import TinyJob, assert_same_weights, events, trainer, weights_of  # noqa: F401
 
 
@@ -119,6 +124,61 @@ def test_a_run_that_reads_batches_in_parts_goes_on_so(trainer):  # noqa: F811
     trainer(LargeJob(), max_updates=2).fit()
     resumed = trainer(TinyJob(), max_updates=3)
     assert resumed.cursor.parts == 4
+
+
+class Beside(Group):
+    """The group of a process beside one that reads its batches in four parts, after the second update."""
+
+    def __init__(self, strategy="sum"):
+        super().__init__(size=2, strategy=strategy)
+        object.__setattr__(self, "shared", [])
+
+    def agree(self, *numbers):
+        return list(numbers)
+
+    def add_up(self, parameters, *sums):
+        pass
+
+    def gathered(self, numbers):
+        self.shared.append(numbers)
+        return torch.tensor([numbers, [1.0 if len(self.shared) < 2 else 4.0]])
+
+
+def test_all_processes_read_batches_in_as_many_parts_as_the_one_with_least_memory(trainer):  # noqa: F811
+    """Those of rank 0 are in the checkpoint, and masks of dropout are drawn for each part."""
+    made = trainer(TinyJob(), group=Beside(), max_updates=3)
+    made.fit()
+    assert made.group.shared == [[1], [1], [4]]
+    assert load_checkpoint(latest_checkpoint(made.run))["cursor"]["parts"] == 4
+    resumed = trainer(TinyJob(), group=Beside("ddp"), max_updates=3)
+    assert resumed.cursor.parts == 4
+    resumed.update()
+    assert resumed.group.shared == [], "there a batch that does not fit ends the training"
+
+
+FOLLOWER = """import sys
+from pathlib import Path
+from regardant.training.processes import joined
+from tests.unit.training.test_long_trainings import LargeJob, trainer_of
+with joined() as group:
+    made = trainer_of(LargeJob(), Path(sys.argv[1]), group)
+    made.follow()
+    assert made.cursor.parts == 2, made.cursor.parts
+"""
+
+
+def trainer_of(job, run, group):
+    """The trainer of one of two processes."""
+    config, fabric = TrainingConfig(max_updates=3), make_fabric("float32", group)
+    return Trainer(job, config, run, fabric=fabric, dropout_key=job.model.dropout_key, seed=1, group=group)
+
+
+@pytest.mark.slow
+def test_rank_0_saves_the_parts_of_a_process_that_ran_out_of_memory(tmp_path):
+    with started(2, [sys.executable, "-c", FOLLOWER, str(tmp_path / "follower")]) as group:
+        made = trainer_of(TinyJob(), tmp_path / "run", group)
+        made.fit()
+    assert load_checkpoint(latest_checkpoint(made.run))["cursor"]["parts"] == 2
 
 
 @pytest.mark.parametrize("divisible", [True, False])

@@ -32,6 +32,7 @@ from regardant.planning.probes import (
 from regardant.planning.step_times import StepTimes
 from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.averaging import Average
+from regardant.training.calm import Calm
 from regardant.training.config import COPIES, TRAINING_SHARE, Strategy, TrainingConfig
 from regardant.training.devices import memory_guard, trim_heap
 from regardant.training.engine import require_divisible
@@ -239,9 +240,10 @@ def plan_training(
 
 @contextmanager
 def _as_in_training(model: nn.Module, training: TrainingConfig, shares: int = 1) -> Iterator[int]:
-    """Allocate the optimizer's state and the average, and yield the bytes of both and of the weights.
+    """Allocate the optimizer's state, the average and the snapshot of `spike_factor`, and yield the bytes of all three
+    and of the weights.
 
-    A sharded model may have no room for both in one process: then the bytes are those of the weights only.
+    A sharded model may have no room for them in one process: then the bytes are those of the weights only.
     """
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if shares > 1:
@@ -250,9 +252,12 @@ def _as_in_training(model: nn.Module, training: TrainingConfig, shares: int = 1)
     with _stepping(model, training) as (optimizers, average):
         model.zero_grad(set_to_none=True)
         average.fill(model)
+        calm = Calm(model, optimizers, average)
+        if training.spike_factor is not None:
+            calm.keep()
         states = [state for optimizer in optimizers for state in optimizer.state.values()]
         held = [*learned, *average.held(), *(tensor for state in states for tensor in state.values())]
-        yield sum(tensor.nbytes for tensor in held)
+        yield sum(tensor.nbytes for tensor in held) + calm.nbytes()
 
 
 @contextmanager

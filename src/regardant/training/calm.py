@@ -8,10 +8,11 @@ resumed run ends bit-equal. Rank 0 decides; the others follow before their next 
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from regardant.errors import RunError
@@ -46,11 +47,14 @@ class Calm:
     def restore(self) -> None:
         """Restore the last snapshot."""
         assert self.snapshot is not None
-        state = copy.deepcopy(self.snapshot)  # optimizers keep the tensors that they load
-        self.model.load_state_dict(state["model"])
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        self.average.load_state_dict(state["average"])
+        self.model.load_state_dict(self.snapshot["model"])
+        for optimizer, saved in zip(self.optimizers, self.snapshot["optimizers"], strict=True):
+            optimizer.load_state_dict(copy.deepcopy(saved))  # an optimizer keeps the tensors that it loads
+        self.average.load_state_dict(self.snapshot["average"])
+
+    def nbytes(self) -> int:
+        """Return the bytes of the snapshot. Tied weights count once."""
+        return sum({one.data_ptr(): one.nbytes() for one in _storages(self.snapshot)}.values())
 
 
 def act_after(loss: float, factor: float, cursor: Cursor) -> Act | None:
@@ -74,3 +78,15 @@ def act_after(loss: float, factor: float, cursor: Cursor) -> Act | None:
     cursor.returns += 1
     cursor.returns_in_a_row += 1
     return Act.RETURN
+
+
+def _storages(state: Any) -> Iterator[torch.UntypedStorage]:
+    """Yield the memory of each tensor in nested containers."""
+    if isinstance(state, Tensor):
+        yield state.untyped_storage()
+    elif isinstance(state, Mapping):
+        for one in state.values():
+            yield from _storages(one)
+    elif isinstance(state, list | tuple):
+        for one in state:
+            yield from _storages(one)

@@ -152,6 +152,17 @@ def test_what_training_holds_of_a_model_is_its_gradients_adam_and_the_average(
     assert all(map(torch.equal, before, model.parameters()))
 
 
+@pytest.mark.parametrize("averaging", [{"kind": "none"}, {"kind": "last", "count": 2}])
+def test_a_training_that_may_return_after_a_spike_holds_its_state_twice(tiny_plan, tiny_config, averaging):
+    model, held = tiny_plan[0].job.model, []
+    for factor in (None, 2.0):
+        training = tiny_config().training.replaced(averaging=averaging, spike_factor=factor)
+        with _as_in_training(model, training) as one:
+            held.append(one)
+    buffers = sum(buffer.nbytes for buffer in model.buffers())
+    assert 2 * held[0] <= held[1] <= 2 * held[0] + buffers
+
+
 def test_muon_holds_one_mean_of_a_matrix_where_adam_holds_two(tiny_plan, tiny_config):
     model, held = tiny_plan[0].job.model, []
     for kind in ("adamw", "muon"):

@@ -1,9 +1,13 @@
 """A spike of the loss: training returns to the weights before it, in every process, and can be resumed at any time."""
 
+import copy
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from regardant.errors import RunError
+from regardant.training import calm
 from regardant.training.calm import MOST_RETURNS, act_after
 from regardant.training.cursor import Cursor
 from regardant.training.processes import Act, Group
@@ -45,10 +49,59 @@ def test_the_average_returns_too(trainer):  # noqa: F811
     job = SpikingJob(17)
     made = trainer(job, max_updates=20, **SETTINGS)
     made.fit()
-    calm = trainer(SpikingJob(), "calm", max_updates=10, **SETTINGS)
-    calm.fit()
-    for mine, other in zip(made.average.held(), calm.average.held(), strict=True):
+    usual = trainer(SpikingJob(), "usual", max_updates=10, **SETTINGS)
+    usual.fit()
+    for mine, other in zip(made.average.held(), usual.average.held(), strict=True):
         assert torch.equal(mine, other)
+
+
+def tensors_in(state):
+    """The tensors in nested containers."""
+    if isinstance(state, torch.Tensor):
+        return [state]
+    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list | tuple) else ()
+    return [tensor for part in parts for tensor in tensors_in(part)]
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+@pytest.mark.parametrize("averaging", [{"kind": "ema"}, {"kind": "last", "count": 2}, {"kind": "none"}])
+def test_a_snapshot_stays_as_it_is_where_training_goes_on_from_it(trainer, averaging, kind):  # noqa: F811
+    made = trainer(TinyJob(), max_updates=40, averaging=averaging, optimizer={"kind": kind})
+    made.update()
+    made.average.snapshot(made.job.model)
+    made.calm.keep()
+    kept = copy.deepcopy(made.calm.snapshot)
+    for _ in range(2):
+        made.update()
+        made.average.snapshot(made.job.model)
+        made.calm.restore()
+        state = made.state()
+        for name in ("model", "optimizers", "average"):
+            for found in (state, made.calm.snapshot):
+                assert all(map(torch.equal, tensors_in(found[name]), tensors_in(kept[name])))
+    assert made.calm.nbytes() == sum(one.nbytes for one in tensors_in(kept)) - tied_bytes(made.job.model)
+
+
+def tied_bytes(model):
+    """The bytes of tensors of a state dict that are another one's, too."""
+    own = model.state_dict().values()
+    return sum(one.nbytes for one in own) - sum({one.data_ptr(): one.nbytes for one in own}.values())
+
+
+def test_a_return_copies_the_state_of_the_optimizers_alone(trainer, monkeypatch):  # noqa: F811
+    """Anything else would take the memory of a third state for the moment."""
+    made = trainer(TinyJob(), max_updates=40, **SETTINGS)
+    made.update()
+    made.calm.keep()
+    copied = []
+
+    def deepcopy(state):
+        copied.extend(tensors_in(state))
+        return copy.deepcopy(state)
+
+    monkeypatch.setattr(calm, "copy", SimpleNamespace(deepcopy=deepcopy))
+    made.calm.restore()
+    assert len(copied) == len(tensors_in(made.calm.snapshot["optimizers"])) > 0
 
 
 def test_without_the_setting_a_spike_changes_nothing(trainer):  # noqa: F811

@@ -338,6 +338,7 @@ class Trainer:
             torch.cuda.set_rng_state(state["generator"])
         self.waiting = [Update(plain.to(device), targets, norm.to(device)) for plain, targets, norm in state["waiting"]]
         self.planned = self.job.plan(self.cursor.epoch)
+        self.rate = self.optimizers[0].param_groups[0]["lr"]  # the first group has a factor of 1
 
     @contextlib.contextmanager
     def stoppable(self) -> Iterator[None]:

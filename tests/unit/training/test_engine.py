@@ -364,20 +364,22 @@ def test_numbers_are_told_every_tenth_update_over_all_targets_since(trainer):
         assert event["loss"] == pytest.approx(mean, rel=1e-5)
 
 
-def test_an_interrupt_leaves_no_trace_in_the_numbers(trainer):
+@pytest.mark.parametrize("at", [13, 25], ids=["on the way", "in the last update"])
+def test_an_interrupt_leaves_no_trace_in_the_numbers(trainer, at):
     whole, stopped, resumed = TinyJob(), TinyJob(), TinyJob()
-    uninterrupted = trainer(whole, "whole", max_updates=20)
+    options = {"max_updates": 25, "optimizer": {"rate_factors": {"decoder": 0.5}}}
+    uninterrupted = trainer(whole, "whole", **options)
     uninterrupted.fit()
-    made = trainer(stopped, max_updates=20)
+    made = trainer(stopped, **options)
 
     def load(planned):
-        made.stop_asked = len(stopped.seen) == 12  # Ctrl-C in the middle of update 13
+        made.stop_asked = len(stopped.seen) == at - 1  # Ctrl-C in the middle of update `at`
         return TinyJob.load(stopped, planned)
 
     stopped.load = load
     outcome = made.fit()
-    assert (outcome.finished, outcome.cursor.update) == (False, 13)
-    assert trainer(resumed, max_updates=20).fit().finished
+    assert (outcome.finished, outcome.cursor.update) == (False, at)
+    assert trainer(resumed, **options).fit().finished
     for name in ("train", "validation"):
         measured = {"tokens_per_second": 0, "memory_bytes": 0, "memory_peak_bytes": 0}
         told = [[event | measured for event in events(one, name)] for one in (made, uninterrupted)]

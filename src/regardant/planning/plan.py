@@ -129,10 +129,10 @@ def plan_run(
                 step = optimizer_seconds(job.model, training, device, until)
             seconds += len(job.batches.sample_batches()) * step / training.accumulate
         speed = targets / seconds
-        if device.type == "cpu" and (note := waited.note(in_minutes=training.max_minutes is not None)):
+        resolved = prepared.with_speed(speed, log).training
+        if device.type == "cpu" and (note := waited.note(in_minutes=resolved.max_minutes is not None)):
             log(note)
-        resolved = prepared.with_speed(speed, log)
-        return decisions, plan_training(job, resolved.training, decisions, speed, device, resident, shares)
+        return decisions, plan_training(job, resolved, decisions, speed, device, resident, shares)
 
 
 def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until: float, log: Log) -> Decisions:

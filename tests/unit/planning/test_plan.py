@@ -283,6 +283,21 @@ def test_compiling_kernels_for_new_shapes_is_not_taken_for_the_speed_of_an_accel
     assert seconds == pytest.approx(OVERHEAD * (1.0 if kind == "cuda" else 14.0))
 
 
+@pytest.mark.parametrize(
+    ("budget", "noted"),
+    [
+        (["training.max_minutes=auto"], "the expected time is too long"),  # beside the updates of TINY
+        (["training.max_minutes=auto", "training.max_updates=null"], "too few updates are planned"),
+    ],
+)
+def test_a_busy_machine_is_noted_with_what_depends_on_its_speed(tiny_config, folder, monkeypatch, budget, noted):
+    monkeypatch.setattr(planning.Waiting, "share", lambda self: 0.9)
+    lines = []
+    run.plan(tiny_config(*budget), folder, lines.append)
+    (note,) = [line for line in lines if "this machine is busy" in line]
+    assert noted in note
+
+
 def test_a_run_bounded_by_minutes_is_expected_to_take_them(plan):
     _, planned = plan("training.max_updates=null", "training.max_minutes=2")
     assert planned.seconds == pytest.approx(120, rel=0.01)

@@ -75,7 +75,6 @@ def act_after(loss: float, factor: float, cursor: Cursor) -> Act | None:
             f"{MOST_RETURNS} returns to earlier weights: train anew with a lower training.schedule.learning_rate, or a "
             "higher training.spike_factor"
         )
-    cursor.returns += 1
     cursor.returns_in_a_row += 1
     return Act.RETURN
 

@@ -15,10 +15,12 @@ ADDED = {
     "skipped",
     "skipped_in_a_row",
     "usual_loss",
-    "returns",
     "returns_in_a_row",
 }
 """Fields of the cursor that checkpoints of earlier versions lack."""
+
+REMOVED = {"returns"}
+"""Fields of the cursor in checkpoints of earlier versions that are no longer read."""
 
 NEARLY = 0.1
 """Relative difference from the announced number of updates above which the summary explains it."""
@@ -45,8 +47,6 @@ class Cursor(BestValidation):
     """Skipped updates since the last one that was made, as of the last report."""
     usual_loss: float | None = None
     """Running mean of the reported losses, without spikes. None: nothing reported yet, or no `spike_factor`."""
-    returns: int = 0
-    """Returns to earlier weights after a spike of the loss."""
     returns_in_a_row: int = 0
     """Returns since the last report without a spike."""
 

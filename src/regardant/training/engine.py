@@ -26,7 +26,7 @@ from regardant.training.averaging import Average
 from regardant.training.calm import Calm
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint, save_shards
 from regardant.training.config import TrainingConfig
-from regardant.training.cursor import ADDED, Cursor, Outcome, Update
+from regardant.training.cursor import ADDED, REMOVED, Cursor, Outcome, Update
 from regardant.training.devices import MemoryLimit, ran_out_of_memory
 from regardant.training.fit import Fit, ValidationStopped
 from regardant.training.gradients import MOST_PARTS, add_gradients
@@ -315,7 +315,8 @@ class Trainer:
             raise RunError(
                 f"{path} was written by another version (no {', '.join(missing)}): train anew in another --out"
             )
-        if state["cursor"].keys() | ADDED != asdict(self.cursor).keys():
+        cursor = {name: value for name, value in state["cursor"].items() if name not in REMOVED}
+        if cursor.keys() | ADDED != asdict(self.cursor).keys():
             raise RunError(f"{path} was written by another version (its cursor differs): train anew in another --out")
         try:
             if self.sharded:
@@ -331,7 +332,7 @@ class Trainer:
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
             why = first_line(error)
             raise RunError(f"{path} is of another model ({why}): restore it, or train anew in another --out") from error
-        self.cursor = Cursor(**state["cursor"])
+        self.cursor = Cursor(**cursor)
         self.calm.snapshot = state.get("calm")
         device = self.fabric.device
         if device.type == "cuda" and state["generator"] is not None:  # on a CPU dropout depends on the update's number

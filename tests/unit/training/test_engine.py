@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from regardant.data.batching import PairBatch, pad
-from regardant.errors import ConfigError
+from regardant.errors import ConfigError, RunError
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.training import fit
-from regardant.training.checkpoints import load_weights
+from regardant.training.checkpoints import load_weights, save_checkpoint
 from regardant.training.config import TrainingConfig
 from regardant.training.engine import Trainer
 from regardant.training.metrics import Metric
@@ -190,6 +190,19 @@ def test_a_resumed_run_has_the_minutes_that_are_left(trainer):
     outcome = trainer(TinyJob(), max_minutes=1).fit()
     assert 60 <= outcome.cursor.seconds <= 60 + BATCH_SECONDS + 2 * VALIDATION_SECONDS
     assert outcome.cursor.update > 100
+
+
+def test_a_checkpoint_whose_cursor_has_fields_that_were_removed_is_resumed(trainer):
+    made = trainer(TinyJob(), max_updates=2)
+    made.fit()
+    state = made.state()
+    state["cursor"]["returns"] = 3
+    save_checkpoint(made.run, state, 2, keep=1)
+    assert trainer(TinyJob(), max_updates=3).fit().cursor.update == 3
+    state["cursor"]["turns"] = 3
+    save_checkpoint(made.run, state, 2, keep=1)
+    with pytest.raises(RunError, match=r"was written by another version \(its cursor differs\)"):
+        trainer(TinyJob(), max_updates=3)
 
 
 def test_patience_ends_a_run_that_gets_no_better(trainer):

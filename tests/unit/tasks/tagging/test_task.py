@@ -287,7 +287,7 @@ def test_a_class_token_is_inspected_beside_the_words(load, tmp_path):
 def test_attention_is_measured_and_the_lens_reads_first_tokens(tagger, tmp_path):
     own = run.load(shutil.copytree(tagger.folder, tmp_path / "run"))
     measures = own.measure()
-    assert list(measures.heads) == ["encoder.self_attention"] and measures.sentences == 30
+    assert list(measures.heads) == ["encoder.self_attention"] and measures.sentences == 33
     last = measures.lens[-1]
     assert last.divergence == pytest.approx(0, abs=1e-5)
     assert last.first == pytest.approx(own.evaluate()["validation"]["accuracy"], abs=1e-6)
@@ -296,7 +296,7 @@ def test_attention_is_measured_and_the_lens_reads_first_tokens(tagger, tmp_path)
 def test_the_frequencies_of_labels_are_counted_once_a_word(tagger):
     counts = dict(zip(tagger.trained.labels, tagger.trained.target_counts().tolist(), strict=True))
     words = tagger.trained.scored(tagger.trained._splits()["validation"])["words"]
-    assert sum(counts.values()) == words and counts["DET"] == counts["NOUN"] == 2 * counts["VERB"] == 60
+    assert sum(counts.values()) == words and counts["DET"] == counts["NOUN"] == 2 * counts["VERB"] == 66
 
 
 def test_a_healthy_tagger_has_no_findings(tagger):

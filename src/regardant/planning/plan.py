@@ -144,7 +144,8 @@ def _decide(job: TaskJob, training: TrainingConfig, device: torch.device, until:
     waited, earlier = Waiting(), StepTimes.of(job)
     steps = Steps(job.model, train_step, device, until, log, earlier.seconds)
     decisions = decide(steps, training, job.updates_per_epoch)
-    if waited.share() < BUSY or earlier.hold(decisions.seconds):  # nothing was timed: nothing could be disturbed
+    # A run that reused all times has timed nothing that other programs could disturb.
+    if waited.share() < BUSY or earlier.hold(decisions.seconds):
         earlier.keep(steps.without_cold(decisions.seconds), log)
     if training.compile:
         decisions = replace(decisions, compiled=compiling_pays(job.model, train_step, decisions, device, log))

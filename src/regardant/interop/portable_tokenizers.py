@@ -19,8 +19,8 @@ FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": F
 def portable(tokenizer: Tokenizer, *, ends: bool = False, continues: bool = False, blanks: bool = False) -> str:
     """Return the content of a tokenizer.json that encodes and decodes as `tokenizer` does.
 
-    ends: append EOS to each text. continues: keep the space before the first word in decoding. blanks: read `<mask>` in
-    a text as MASK. Raises RunError for a tokenizer that the library cannot compute by itself.
+    ends: append EOS to each text, and add no other token. continues: keep the space before the first word in decoding.
+    blanks: read `<mask>` in a text as MASK. Raises RunError for a tokenizer that the library cannot compute by itself.
     """
     require_portable(tokenizer)
     content: dict[str, Any] = json.loads(tokenizer.backend.to_str())
@@ -29,6 +29,9 @@ def portable(tokenizer: Tokenizer, *, ends: bool = False, continues: bool = Fals
         content["post_processor"] = template_of(SPECIAL_TOKENS[EOS]) if ends else None
         if blanks:
             content["added_tokens"] = [{"id": MASK, "content": SPECIAL_TOKENS[MASK], **FLAGS}]
+    elif ends and (end := tokenizer.rows[EOS]) is not None:
+        # A run adds EOS alone. The tokenizer's own file may add none: those made from .spm files do not.
+        content["post_processor"] = template_of(tokenizer.pieces[EOS], end)
     return json.dumps(content, ensure_ascii=False) + "\n"
 
 
@@ -46,9 +49,9 @@ def decoder_of(tokenizer: Tokenizer, *, continues: bool = False) -> dict[str, An
     return {"type": "Sequence", "decoders": parts}
 
 
-def template_of(end: str) -> dict[str, Any]:
-    """Return the post-processor of a tokenizer.json that appends EOS, spelt `end`, to a text."""
+def template_of(end: str, number: int = EOS) -> dict[str, Any]:
+    """Return the post-processor of a tokenizer.json that appends EOS to a text: a piece `end` of the id `number`."""
     text: list[dict[str, Any]] = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": end, "type_id": 0}}]
-    special = {end: {"id": end, "ids": [EOS], "tokens": [end]}}
+    special = {end: {"id": end, "ids": [number], "tokens": [end]}}
     pair = [*text, {"Sequence": {"id": "B", "type_id": 0}}]
     return {"type": "TemplateProcessing", "single": text, "pair": pair, "special_tokens": special}

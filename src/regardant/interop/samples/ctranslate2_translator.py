@@ -86,20 +86,27 @@ class Model:
 
     def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
         """Return the log-probabilities [T] of the tokens of each reference, EOS included."""
-        targets = [self.target.encode(reference).tokens[:-1] for reference in references]
+        targets = [spelt(self.target, reference) for reference in references]
         results = self.engine.score_batch([self.pieces(text) for text in texts], targets, max_input_length=0)
         return [np.array(result.log_probs) for result in results]
 
     def pieces(self, text: str) -> list[str]:
         """Return the tokens of a source, cut to the model's length, without EOS, which the engine adds."""
-        pieces: list[str] = self.source.encode(text).tokens[:-1]
-        return pieces[: self.settings["max_length"] - 1]
+        return spelt(self.source, text)[: self.settings["max_length"] - 1]
 
     def limit(self, text: str) -> int:
         """Return the maximum number of tokens of a translation."""
         length = len(self.pieces(text)) + 1
         limit = int(length * self.settings["max_length_ratio"]) + self.settings["max_length_extra"]
         return int(min(limit, self.settings["max_length"] - 1))
+
+
+def spelt(tokenizer: Tokenizer, text: str) -> list[str]:
+    """Return the tokens of a text without EOS, spelt as in the vocabulary.
+
+    `Encoding.tokens` spells some as the text does: the name of a language with the space after it.
+    """
+    return [str(tokenizer.id_to_token(number)) for number in tokenizer.encode(text).ids[:-1]]
 
 
 if __name__ == "__main__":

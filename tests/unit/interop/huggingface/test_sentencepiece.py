@@ -6,11 +6,13 @@ import shutil
 import warnings
 
 import pytest
+import torch
 
 from regardant import run
 from regardant.errors import DataError, RunError
 from regardant.interop.huggingface.sentencepiece import SOURCE, TARGET, VOCABULARY, read_backends, read_model
 from regardant.run.importing import import_model
+from tests.unit.interop.samples import sample
 
 pytestmark = pytest.mark.xdist_group("transformers")  # one process loads the library
 
@@ -72,32 +74,58 @@ def test_the_ids_of_a_target_are_those_of_transformers(files, theirs):
         assert target.encode(text, add_special_tokens=False).ids == theirs(text_target=text)["input_ids"][:-1]
 
 
-def test_a_folder_with_them_becomes_a_translator(pair, files, theirs, tmp_path):
+@pytest.fixture(scope="module")
+def translator(pair, files, theirs, tmp_path_factory):
+    """A model of transformers with these tokenizers, and the run that it is imported to."""
     import transformers
 
+    folder = tmp_path_factory.mktemp("translator")
     config = pair("marian").theirs.config.to_dict()
     size = len(theirs)
     config |= {"vocab_size": size, "decoder_vocab_size": size, "eos_token_id": 0, "pad_token_id": size - 1}
     config = transformers.MarianConfig(**{**config, "decoder_start_token_id": size - 1})
+    torch.manual_seed(0)
     model = transformers.MarianMTModel(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "encoder_attn" in name:
+                parameter.mul_(50)  # from its first weights, a model translates all sources alike
     model.final_logits_bias[0, 0] = -5
-    model.save_pretrained(tmp_path / "there")
+    model.generation_config.num_beams = 1
+    model.save_pretrained(folder / "there")
     for name in (SOURCE, TARGET, VOCABULARY):
-        shutil.copy(files / name, tmp_path / "there" / name)
+        shutil.copy(files / name, folder / "there" / name)
     named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
-    (tmp_path / "there" / "special_tokens_map.json").write_text(json.dumps(named), encoding="utf-8")
-    import_model(tmp_path / "there", tmp_path / "run", log=lambda line: None)
-    own = run.load(tmp_path / "run")
+    (folder / "there" / "special_tokens_map.json").write_text(json.dumps(named), encoding="utf-8")
+    import_model(folder / "there", folder / "run", log=lambda line: None)
+    return model, run.load(folder / "run")
+
+
+def test_a_folder_with_them_becomes_a_translator(theirs, translator, tmp_path):
+    model, own = translator
     tokenizers = own.translator.tokenizers
     assert tokenizers.source is not tokenizers.target and not own.config.tokenizer.joint
     assert tokenizers.target.decode(tokenizers.target.encode(GERMAN[1])) == GERMAN[1]
     with pytest.raises(RunError, match="a tokenizer for sources and one for targets"):
         own.export("hf", tmp_path / "back")
     batch = theirs(TEXTS[:2], return_tensors="pt", padding=True)
-    written = model.generate(**batch, num_beams=1, do_sample=False, max_new_tokens=9, suppress_tokens=[1, size - 1])
+    suppressed = [1, len(theirs) - 1]
+    written = model.generate(**batch, num_beams=1, do_sample=False, max_new_tokens=9, suppress_tokens=suppressed)
     found = own.translate(TEXTS[:2], beam_size=1, max_length_ratio=0, max_length_extra=9)
     # Their decoder strips the spaces at the ends, which an untrained model writes.
     assert [one.text.strip() for one in found] == theirs.batch_decode(written, skip_special_tokens=True)
+
+
+@pytest.mark.usefixtures("shapes_unchecked")  # sizes of a graph are symbols
+@pytest.mark.parametrize("to", ["ctranslate2", pytest.param("onnx", marks=pytest.mark.slow)])
+def test_an_export_reads_the_sources_of_its_run(translator, tmp_path, to):
+    _, own = translator
+    pairs = [{"source": source, "target": target} for source, target in zip(ENGLISH, GERMAN, strict=False)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)) + "\n", encoding="utf-8")
+    exported = own.export(to, tmp_path / "there", "float32", data=[tmp_path / "pairs.jsonl"])
+    assert exported.failures == () and exported.parity.identical == 1
+    answers = sample(tmp_path / "there", TEXTS)
+    assert answers == [one.text for one in own.translate(TEXTS)] and len(set(answers)) > 3
 
 
 def test_other_models_and_damaged_files_are_refused(files, tmp_path):

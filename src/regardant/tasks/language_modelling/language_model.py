@@ -77,11 +77,13 @@ class LanguageModel(Trained):
         records, logits = look(self.model, batch)
         labels, next_tokens = self.tokenizer.tokens(ids.tolist()), likeliest(logits.cpu(), self.tokenizer)
         best = [(repr(token), share) for token, share in next_tokens[-1]]
+        before = labels[: self._num_before]
+        words = Elements(labels[len(before) :], word_units(self.tokenizer, item, labels[len(before) :]))
         return Inspection(
             item=item,
             answer=f"likeliest next: {format_shares(best[:1])}",
             note=f"Likeliest next tokens: {format_shares(best)}.",
-            **shown_inputs(self.model, batch, {"text": Elements(labels, word_units(self.tokenizer, item, labels))}),
+            **shown_inputs(self.model, batch, {"text": words.after(before)}),
             records=records,
             shares=best,
             details={"next_tokens": next_tokens},
@@ -121,13 +123,17 @@ class LanguageModel(Trained):
     def examples(self, count: int, folder: Path) -> list[Example]:
         """Return the first lines of the validation text, cut to the tokens that the model reads."""
         text = self.tokenizer.decode(self._validation()[:EXAMPLE_TOKENS].tolist())
-        lines = [self.tokenizer.encode_long(line) for line in text.splitlines() if line.strip()]
+        lines = [self._framed(self.tokenizer.encode_long(line)) for line in text.splitlines() if line.strip()]
         return [Example(self.tokenizer.decode(ids[: self.config.model.max_length].tolist())) for ids in lines[:count]]
 
     def score(self, text: str) -> TextScore:
-        """Return the score of a text, given its first token. Raises DataError for a text of fewer than two tokens, or
-        without a character after the first token."""
-        tokens = self.tokenizer.encode_long(text)
+        """Return the score of a text, given its first token: the special token before it, if the tokenizer puts one
+        there.
+
+        Raises DataError for a text of fewer than two tokens, special ones included, or without a character after the
+        first token.
+        """
+        tokens = self._framed(self.tokenizer.encode_long(text))
         if len(tokens) < 2:
             raise DataError(f"a text of {len(tokens)} tokens cannot be scored: give two at least")
         return self._score(tokens, len(text))
@@ -150,7 +156,7 @@ class LanguageModel(Trained):
         require_one_file(data)
         name, tokens = (data[0].name, self._read(data[0])[0]) if data else self._test_tokens()
         written = continued(self.config.model.max_length)
-        length = min(PIECE, self.config.model.max_length - written)
+        length = min(PIECE, self.config.model.max_length - written - self._num_before)
         starts = range(0, max(1, len(tokens) - length), max(length, len(tokens) // PIECES))
         texts = [self.tokenizer.decode(tokens[start : start + length].tolist()) for start in starts][:PIECES]
 
@@ -160,19 +166,32 @@ class LanguageModel(Trained):
         test = TestTexts(name, texts, texts, "perplexity", perplexity, lambda texts, answers: written * len(texts))
         return Exchange(test, answer, lambda texts, references: [self._log_probabilities(text) for text in texts])
 
+    @property
+    def _num_before(self) -> int:
+        """Number of special tokens before a text."""
+        return len(self.tokenizer.frame[0])
+
+    def _framed(self, ids: Tokens) -> Tokens:
+        """Return the ids of a text after those of the special tokens before it."""
+        before, _ = self.tokenizer.frame
+        return np.concatenate([np.array(before, ids.dtype), ids])
+
     def _ids(self, text: str) -> Tensor:
-        """Return the tokens of a text to inspect [T]. Raises DataError for one that is blank or too long."""
+        """Return the tokens of a text to inspect [T], special ones included.
+
+        Raises DataError for a text that is blank or too long.
+        """
         if not text.strip():
             raise DataError("the text is blank: give a text to look at")
-        ids, longest = torch.from_numpy(self.tokenizer.encode_long(text)), self.config.model.max_length
+        ids = torch.from_numpy(self._framed(self.tokenizer.encode_long(text)))
+        longest = self.config.model.max_length
         if len(ids) > longest:
             raise DataError(f"the text has {len(ids)} tokens, the model takes {longest}: shorten it")
         return ids
 
     def _log_probabilities(self, text: str) -> Any:
         """Return the log-probabilities of the tokens of a text after the first, [T - 1]."""
-        before, _ = self.tokenizer.frame
-        ids = torch.tensor([[*before, *self.tokenizer.encode(text)][: self.config.model.max_length]])
+        ids = torch.from_numpy(self._framed(self.tokenizer.encode_long(text))[: self.config.model.max_length])[None]
         with torch.inference_mode():
             known = self.model.scores(text=ids.to(self.device))[0, :-1].log_softmax(-1).float().cpu()
         return known.gather(1, ids[0, 1:, None])[:, 0].numpy()
@@ -204,15 +223,14 @@ class LanguageModel(Trained):
         ]
 
     def _tokens(self, prompt: str, samples: Sequence[int], seed: int, generation: dict[str, Any]) -> Iterator[Tensor]:
-        ids = torch.from_numpy(self.tokenizer.encode_long(prompt))
+        ids = self.tokenizer.encode_long(prompt)
         if UNK in ids:
             # A special token of an imported tokenizer may stand in the text, of characters that are known.
             unknown = next((c for c in prompt if UNK in self.tokenizer.encode_long(c)), prompt)
             raise DataError(f"the prompt holds {unknown!r}, which the vocabulary lacks: leave it out")
-        before, _ = self.tokenizer.frame
-        ids = torch.cat([torch.tensor(before, dtype=ids.dtype), ids])
+        read = torch.from_numpy(self._framed(ids)).to(self.device)
         config = self.config.generation.replaced(**generation)
-        return sample(self.model, ids.to(self.device), config, samples=samples, seed=seed, layouts=self.layouts)
+        return sample(self.model, read, config, samples=samples, seed=seed, layouts=self.layouts)
 
     def _own_names(self) -> list[str]:
         """Return the names of the run's own texts that are scored. Empty: the run holds no text."""
@@ -236,9 +254,13 @@ class LanguageModel(Trained):
         return EncodedText.load(self.folder / "data").tokens["validation"]
 
     def _read(self, file: Path) -> tuple[Tokens, int]:
-        """Return the tokens and the number of characters of a file. Raises DataError for fewer than two tokens."""
+        """Return the tokens, with the special ones before the text, and the number of characters of a file.
+
+        Raises DataError for fewer than two tokens.
+        """
         pieces = list(read_text(file))
-        tokens = np.concatenate([self.tokenizer.encode_long(piece) for piece in pieces] or [np.empty(0, np.int64)])
+        ids = (self.tokenizer.encode_long(piece) for piece in pieces)
+        tokens = np.concatenate([self._framed(np.empty(0, np.int64)), *ids])
         if len(tokens) < 2:
             raise DataError(f"{file} has {len(tokens)} tokens: give a text of two at least")
         return tokens, sum(map(len, pieces))

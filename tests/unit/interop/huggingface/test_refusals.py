@@ -50,6 +50,16 @@ REFUSED = {
         ["id2label is {'0': 'LABEL_0'}", "writes one number", "two labels or more"],
     ),
     "one label by its number": ("vit", {"id2label": None, "num_labels": 1}, ["id2label is {'0': 'LABEL_0'}"]),
+    "several labels of a text": (
+        "bert_classes",
+        {"problem_type": "multi_label_classification"},
+        ["problem_type is 'multi_label_classification'", "single_label_classification"],
+    ),
+    "several labels of an image": (
+        "vit",
+        {"problem_type": "multi_label_classification"},
+        ["problem_type is 'multi_label_classification'", "single_label_classification"],
+    ),
     "patches that do not fill an image": ("vit", {"patch_size": 5}, ["image_size is 12", "patch_size 5"]),
     "heads that do not divide": ("gpt2", {"n_head": 3}, ["d_model (16)", "num_heads (3)"]),
     "fewer words than the tokenizer has": ("bert", {"vocab_size": 9}, ["vocab_size is 9", "tokenizer.json has the id"]),

@@ -66,7 +66,7 @@ LAYOUTS = (
                 *linear("encoder.layers.{layer}.feed_forward.narrow", f"{LAYER}.output.dense"),
             )
         },
-        required={"qkv_bias": (True,)},
+        required={"qkv_bias": (True,), "problem_type": (None, "single_label_classification")},
         prefix="vit.",
         ignored=("vit.embeddings.mask_token", "vit.pooler.*"),
     ),

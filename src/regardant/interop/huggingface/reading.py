@@ -19,7 +19,7 @@ from regardant.interop.huggingface.families import LAYOUTS
 from regardant.interop.huggingface.folder import GENERATION, PREPROCESSOR, read_config, read_json, read_tensors
 from regardant.interop.huggingface.forms import Sizes
 from regardant.interop.huggingface.layouts import CheckpointLayout, put_at, recipe_of, value_at
-from regardant.interop.huggingface.pooling import require_mean_pooling
+from regardant.interop.huggingface.sentence_encoders import max_length, put_lower_case, require_mean_pooling
 from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, read_backends
 from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
 
@@ -43,6 +43,9 @@ ROUNDING = 1e-6
 SEARCH = {"num_beams": "generation.beam_size", "length_penalty": "generation.length_penalty"}
 """Fields of generation_config.json, or of config.json in earlier versions, and ours."""
 
+LENGTH, POSITIONS = "model.max_length", "encoder.positions.table"
+"""Our field of an encoder's maximum length, and our name of its positions, of which there are as many."""
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -63,10 +66,11 @@ def read(folder: Path) -> Imported:
     recipe = recipe_of(layout, config)
     if layout.task == "sentence_embedding":
         require_mean_pooling(folder)
+        put_at(recipe, LENGTH, max_length(folder, value_at(recipe, LENGTH)))
     files: dict[str, Any] = {}
     tokenizers = None
     if layout.tokenizer is not None:
-        tokenizers = _tokenizers(folder, config)
+        tokenizers = _tokenizers(folder, config, layout.task)
         _put_vocabulary(layout, recipe, tokenizers)
     if layout.task == "translation":
         given = {**config, **read_json(folder / GENERATION)}
@@ -81,7 +85,10 @@ def read(folder: Path) -> Imported:
         files["labels.json"] = _labels(config)
     model: Any = configuration.load(layout.model, recipe["model"], origin=f"{folder}")
     sizes = sizes_of(model, tokenizers, image)
-    return Imported(recipe, read_weights(layout, recipe, read_tensors(folder), sizes), tokenizers, files)
+    weights = read_weights(layout, recipe, read_tensors(folder), sizes)
+    if layout.task == "sentence_embedding":
+        weights[POSITIONS] = weights[POSITIONS][: value_at(recipe, LENGTH)].clone()
+    return Imported(recipe, weights, tokenizers, files)
 
 
 def layout_of(config: Mapping[str, Any]) -> CheckpointLayout:
@@ -140,14 +147,17 @@ def _name_in(tensors: Mapping[str, Tensor], name: str, prefix: str) -> str:
     raise DataError(f"the weights hold no {name}: give the whole model")
 
 
-def _tokenizers(folder: Path, config: Mapping[str, Any]) -> Tokenizers:
+def _tokenizers(folder: Path, config: Mapping[str, Any], task: str) -> Tokenizers:
     size = _vocab_size(config)
     if config.get("is_encoder_decoder") and has_sentence_pieces(folder):
         source, target = (
             tokenizer_of(folder, config, backend, vocab_size=size, joint=False) for backend in read_backends(folder)
         )
         return Tokenizers(source, target)
-    tokenizer = tokenizer_of(folder, config, read_backend(folder), vocab_size=size)
+    backend = read_backend(folder)
+    if task == "sentence_embedding":
+        put_lower_case(folder, backend)
+    tokenizer = tokenizer_of(folder, config, backend, vocab_size=size)
     return Tokenizers(tokenizer, tokenizer)
 
 

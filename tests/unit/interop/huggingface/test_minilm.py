@@ -18,6 +18,7 @@ TEXTS = [
     "The cat sleeps on the mat.",
     "Naïve café owners — 12,345 of them — can't unsubscribe_from e-mails!",
     "東京 is far. " * 30,
+    "The cat sleeps, and the dog barks. " * 40,  # longer than max_seq_length, shorter than the table of positions
 ]
 
 
@@ -30,11 +31,17 @@ def minilm(made_once):
     return run.load(made_once("minilm", fill))
 
 
+def test_vectors_are_those_of_sentence_transformers(minilm):
+    library = pytest.importorskip("sentence_transformers")
+    expected = library.SentenceTransformer(str(package.get_model_path()), device="cpu").encode(TEXTS)
+    assert_close(minilm.sentence_encoder.encode(TEXTS), torch.from_numpy(expected), atol=1e-5, rtol=0)
+
+
 def test_vectors_are_those_of_transformers(minilm):
     transformers = pytest.importorskip("transformers")
     folder = package.get_model_path()
     tokenizer, model = (one.from_pretrained(folder) for one in (transformers.AutoTokenizer, transformers.AutoModel))
-    batch = tokenizer(TEXTS, return_tensors="pt", padding=True, truncation=True, max_length=512)
+    batch = tokenizer(TEXTS, return_tensors="pt", padding=True, truncation=True, max_length=256)
     with torch.inference_mode():
         vectors = model.eval()(**batch).last_hidden_state
     real = batch["attention_mask"][..., None]

@@ -194,6 +194,42 @@ def test_a_sentence_encoder_that_takes_the_mean_is_imported(copied, tmp_path, po
     assert run.load(tmp_path / "run").config.task == "sentence_embedding"
 
 
+@pytest.mark.parametrize(
+    ("name", "reading", "limit", "length"),
+    [
+        ("sentence_bert_config.json", {"max_seq_length": 7, "do_lower_case": False}, 12, 7),
+        ("sentence_roberta_config.json", {"max_seq_length": 7}, 12, 7),
+        ("sentence_bert_config.json", {"max_seq_length": 99}, 12, 20),
+        ("sentence_bert_config.json", {"max_seq_length": None}, 12, 12),
+        (None, {}, 12, 12),
+        (None, {}, 10**30, 20),
+    ],
+)
+def test_a_sentence_encoder_reads_as_many_tokens_as_its_folder_says(copied, tmp_path, name, reading, limit, length):
+    folder = copied("bert_vectors")
+    edit(folder / "tokenizer_config.json", model_max_length=limit)
+    if name is not None:
+        (folder / name).write_text(json.dumps(reading), encoding="utf-8")
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    own = run.load(tmp_path / "run")
+    assert own.config.model.max_length == length
+    short, long = (" ".join(["cat", "sat"] * count) for count in (length, 2 * length))
+    assert torch.allclose(*own.sentence_encoder.encode([short, long]), atol=1e-5)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_a_sentence_encoder_reads_lower_case_if_its_folder_says_so(copied, tmp_path, lower):
+    folder = copied("bert_vectors")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    tokenizer["normalizer"]["lowercase"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    reading = {"max_seq_length": 12, "do_lower_case": lower}
+    (folder / "sentence_bert_config.json").write_text(json.dumps(reading), encoding="utf-8")
+    import_model(folder, tmp_path / "run", log=lambda line: None)
+    one, another = run.load(tmp_path / "run").sentence_encoder.encode(["The Cat sat", "the cat sat"])
+    assert torch.allclose(one, another, atol=1e-5) is lower
+
+
 def test_weights_that_are_pickled_alone_are_not_read(copied):
     folder = copied("bert")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")

@@ -1,17 +1,24 @@
-"""Modules of sentence-transformers that follow the encoder in a folder.
+"""Files of sentence-transformers in the folder of an encoder.
 
-modules.json           the modules in their order, the encoder first, each with its type and its folder
-1_Pooling/config.json  how the vectors of tokens become one
+modules.json               the modules in their order, the encoder first, each with its type and its folder
+1_Pooling/config.json      how the vectors of tokens become one
+sentence_bert_config.json  how the encoder reads a text: maximum length, lower case
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import tokenizers as hf
+from tokenizers import normalizers
+
 from regardant.errors import DataError
-from regardant.interop.huggingface.folder import CONFIG, read_json, read_json_list
+from regardant.interop.huggingface.folder import CONFIG, TOKENIZER_CONFIG, read_json, read_json_list
 
 MODULES = "modules.json"
+
+READING = ("sentence_bert_config.json", "sentence_roberta_config.json")
+"""Names of the file of the encoder's settings, the newer first."""
 
 POOLING = "Pooling"
 
@@ -45,6 +52,28 @@ def require_mean_pooling(folder: Path) -> None:
                     f"{own}/{CONFIG}: {name} is {value!r}, and only sentence encoders that take the mean of all tokens "
                     "can be imported"
                 )
+
+
+def max_length(folder: Path, positions: int) -> int:
+    """Return the maximum number of tokens of a text, for an encoder of `positions` positions.
+
+    sentence-transformers cuts a text to max_seq_length tokens or, without this field, to the tokenizer's limit.
+    """
+    limits = (_reading(folder).get("max_seq_length"), read_json(folder / TOKENIZER_CONFIG).get("model_max_length"))
+    given = next((one for one in limits if one is not None), positions)
+    return min(positions, int(given))
+
+
+def put_lower_case(folder: Path, backend: hf.Tokenizer) -> None:
+    """Let the tokenizer of a folder read texts in lower case if the encoder's settings say so."""
+    if _reading(folder).get("do_lower_case"):
+        own = [] if backend.normalizer is None else [backend.normalizer]
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
+
+
+def _reading(folder: Path) -> dict[str, Any]:
+    """Return the settings of the encoder. Empty: the folder has none."""
+    return next((read_json(folder / name) for name in READING if (folder / name).is_file()), {})
 
 
 def _other_modes(config: Mapping[str, Any]) -> dict[str, Any]:

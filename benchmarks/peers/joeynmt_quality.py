@@ -26,7 +26,7 @@ def main() -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     sources: list[list[int]] = content["sources"]
     with TemporaryDirectory(prefix="joeynmt-") as folder:
-        trainer, train_data, dev_data = manager(content["shape"], path.parent / "text", Path(folder))
+        trainer, train_data, dev_data = manager(content["shape"], path.parent / "text", Path(folder), content)
 
         def translate() -> list[list[int]]:
             model = trainer.model.eval()

@@ -16,9 +16,10 @@ from serve import Driver
 from training_loop import read
 
 BATCH_TOKENS = 4096
+SCHEDULE = {"learning_rate": 1e-3, "warmup_steps": 300}
 
 
-def configuration(shape: dict[str, Any], text: Path, folder: Path) -> dict[str, Any]:
+def configuration(shape: dict[str, Any], text: Path, folder: Path, schedule: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a user's YAML file. `text` holds train.en, train.de, dev.en and dev.de, as token ids."""
     vocabulary = folder / "words.txt"
     vocabulary.write_text("".join(f"{word}\n" for word in words(shape["vocab_size"])), encoding="utf-8")
@@ -37,9 +38,9 @@ def configuration(shape: dict[str, Any], text: Path, folder: Path) -> dict[str, 
             "optimizer": "adam",
             "adam_betas": [0.9, 0.98],
             "scheduling": "warmupinversesquareroot",
-            "learning_rate": 1e-3,
+            "learning_rate": schedule["learning_rate"],
             "learning_rate_min": 1e-9,
-            "learning_rate_warmup": 300,
+            "learning_rate_warmup": schedule["warmup_steps"],
             "clip_grad_norm": 1.0,
             "label_smoothing": 0.1,
             "batch_size": BATCH_TOKENS,
@@ -52,9 +53,12 @@ def configuration(shape: dict[str, Any], text: Path, folder: Path) -> dict[str, 
     }
 
 
-def manager(shape: dict[str, Any], text: Path, folder: Path) -> tuple[TrainManager, Any, Any]:
-    """Return the trainer of a model of this shape, with its data for training and validation."""
-    settings = parse_global_args(configuration(shape, text, folder))
+def manager(
+    shape: dict[str, Any], text: Path, folder: Path, schedule: dict[str, Any] = SCHEDULE
+) -> tuple[TrainManager, Any, Any]:
+    """Return the trainer of a model of this shape, with its data for training and validation. `schedule` holds the
+    largest learning rate and the updates before it."""
+    settings = parse_global_args(configuration(shape, text, folder, schedule))
     model, train_data, dev_data, _ = prepare(settings, rank=0, mode="train")
     keep_attention_weights(model)
     trainer = TrainManager(

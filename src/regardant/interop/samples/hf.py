@@ -95,8 +95,16 @@ class Model:
         count = min(self.settings["max_tokens"], self.settings["max_length"] - length)
         if not length or count < 1:
             return ""
-        written = self.model.generate(**read, do_sample=False, max_new_tokens=count)
-        return str(self.tokenizer.decode(written[0, length:], skip_special_tokens=True))
+        written = self.model.generate(**read, do_sample=False, max_new_tokens=count)[0].tolist()
+        return self.text_after(written[:length], written)
+
+    def text_after(self, given: list[int], whole: list[int]) -> str:
+        """Return the text that tokens add to those given. Decoded alone, it could lose the space before it."""
+        before, text, alone = (
+            str(self.tokenizer.decode(ids, skip_special_tokens=True)) for ids in (given, whole, whole[len(given) :])
+        )
+        # Bytes that are no character change how the bytes before them are decoded.
+        return text[len(before) :] if text.startswith(before) else alone
 
     def answer(self, text: str) -> str:
         """Return the answer to a text, from its scores."""

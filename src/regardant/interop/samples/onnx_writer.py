@@ -29,7 +29,14 @@ class Model:
 
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Return a continuation of each text."""
-        return [self.tokenizer.decode(self.continuation(self.tokenizer.encode(text).ids)) for text in texts]
+        given = [self.tokenizer.encode(text).ids for text in texts]
+        return [self.text_after(ids, [*ids, *self.continuation(ids)]) for ids in given]
+
+    def text_after(self, given: list[int], whole: list[int]) -> str:
+        """Return the text that tokens add to those given. Decoded alone, it could lose the space before it."""
+        before, text, alone = (str(self.tokenizer.decode(ids)) for ids in (given, whole, whole[len(given) :]))
+        # Bytes that are no character change how the bytes before them are decoded.
+        return text[len(before) :] if text.startswith(before) else alone
 
     def scores(self, texts: Sequence[str], references: Sequence[str]) -> list[Any]:
         """Return the log-probabilities [T - 1] of the tokens of each text, given those before them."""

@@ -120,8 +120,11 @@ def _gpt2() -> tuple[Any, Any]:
     return transformers.GPT2LMHeadModel(config), tokenizer
 
 
-def _llama(**fields: Any) -> tuple[Any, Any]:
-    tokenizer = byte_pieces(special={"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}, template="<s> $A")
+LLAMA = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+
+
+def _llama(tokenizer: Any = None, **fields: Any) -> tuple[Any, Any]:
+    tokenizer = tokenizer or byte_pieces(special=LLAMA, template="<s> $A")
     config = transformers.LlamaConfig(
         vocab_size=SIZE,
         hidden_size=16,
@@ -129,11 +132,10 @@ def _llama(**fields: Any) -> tuple[Any, Any]:
         num_attention_heads=4,
         num_key_value_heads=2,
         intermediate_size=27,
-        max_position_embeddings=32,
         rms_norm_eps=1e-3,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
-        **fields,
+        **{"max_position_embeddings": 32, **fields},
     )
     return transformers.LlamaForCausalLM(config), tokenizer
 
@@ -200,6 +202,9 @@ TINY: dict[str, Callable[[], tuple[Any, Any]]] = {
     "gpt2": _gpt2,
     "llama": _llama,
     "llama_tied": lambda: _llama(tie_word_embeddings=True),
+    "llama_sentence_pieces": lambda: _llama(
+        sentence_pieces("<unk>", "<s>", "</s>", roles=LLAMA, template="<s> $A"), max_position_embeddings=48
+    ),
     "marian": _marian,
     "t5": _t5,
     "vit": _vit,

@@ -89,7 +89,7 @@ def test_what_is_told_is_the_entropy_of_the_probe(trained):
     ],
 )
 def test_every_task_with_attention_is_observed(tmp_path, recipe, kind, shape):
-    texts = "".join(f"a {word} film\t{number % 2}\n" for number, word in enumerate(["good", "bad"] * 40))
+    texts = "".join(f"a {word} film {number}\t{number % 2}\n" for number, word in enumerate(["good", "bad"] * 40))
     (tmp_path / "items.tsv").write_text(texts, encoding="utf-8")
     small = {"kind": config.recipe(recipe)["model"].get("kind", "decoder_only"), "d_model": 16, "num_heads": 2}
     document = config.recipe(recipe) | {

@@ -1,6 +1,7 @@
 """An imported run is a run: every tool takes it, and training goes on from it."""
 
 import json
+from itertools import islice, permutations
 
 import pytest
 import torch
@@ -140,8 +141,9 @@ def test_an_imported_translator_decodes_in_ctranslate2(pair, tmp_path):
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_a_tagger_from_an_imported_model_is_exported_with_its_words(pair, tmp_path, name):
     (text, _), tags = LETTERS, "ABCDE"
-    sentence = "".join(f"{word}\t{tag}\n" for word, tag in zip(text.split(), tags, strict=True))
-    (tmp_path / "tags.tsv").write_text("\n".join([sentence] * 40), encoding="utf-8")
+    tagged = [f"{word}\t{tag}\n" for word, tag in zip(text.split(), tags, strict=True)]
+    sentences = ["".join(order) for order in islice(permutations(tagged), 40)]
+    (tmp_path / "tags.tsv").write_text("\n".join(sentences), encoding="utf-8")
     recipe = {
         "task": "tagging",
         "data": {"source": str(tmp_path / "tags.tsv")},

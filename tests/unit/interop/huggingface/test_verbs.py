@@ -115,7 +115,7 @@ def test_a_run_of_vectors_is_not_trained(pair, regardant, tmp_path):
         "training": {"max_updates": 1},
     }
     recipe["task"] = "masked_language_modelling"
-    (tmp_path / "a.txt").write_text("a b c\n" * 30, encoding="utf-8")
+    (tmp_path / "a.txt").write_text("".join(f"a b c {number}\n" for number in range(30)), encoding="utf-8")
     (tmp_path / "r.yaml").write_text(json.dumps(recipe), encoding="utf-8")
     said = regardant("train", tmp_path / "r.yaml", "--out", tmp_path / "other", "--set", f"data.root={tmp_path}")
     assert said.code == 2 and "tokenizer.kind pretrained comes with an imported model" in said.err

@@ -5,11 +5,11 @@
 
 Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. All models have the recipe's size,
 the others without gates and rotary positions, which they do not have. Regardant is trained by its recipe, anew for each
-budget, since its schedule and dropout follow it. The others are trained once by AdamW with a schedule that needs no
-budget, and their clock stops while they translate. All trainers run unchanged: JoeyNMT in float32, its only precision
-on a CPU, transformers in bfloat16, and Regardant in its own choice. Written to benchmarks/results/quality.json, with a
-figure; each system with the machine and the commit that it was measured at. Systems are judged if their machines are
-equal.
+budget, since its schedule and dropout follow it. The others are trained once, by AdamW or Adam, with a schedule that
+needs no budget, and their clock stops while they translate. All trainers run unchanged: JoeyNMT in float32, its only
+precision on a CPU, transformers in bfloat16, and Regardant in its own choice. Written to
+benchmarks/results/quality.json, with a figure; each system with the machine and the commit that it was measured at.
+Systems are judged if their machines are equal.
 """
 
 import json
@@ -43,7 +43,7 @@ DROPOUTS = {5: 0.1, 10: 0.1}
 SHAPE = {"d_model": 128, "num_layers": 4, "num_heads": 4, "d_ff": 432, "max_length": 256}
 """Sizes of the others: those of the recipe, with as many weights in a feed-forward network, which has no gate."""
 PEERS = {"dropout": 0.2, "learning_rate": 1e-3, "warmup_steps": 300, "most_tokens": 60}
-"""Settings of the others, chosen by BLEU of the validation text after five minutes."""
+"""Settings of the others: the dropout of the recipe, and a usual learning rate and warm-up, which are not tuned."""
 WITHIN_30 = 40.0
 """Least BLEU of Regardant in 30 minutes, which that of 20 shows."""
 REGARDANT, JOEYNMT, TRAINER = "Regardant", "JoeyNMT", "transformers"

@@ -160,7 +160,9 @@ def test_requests_that_follow_each_other_are_answered(serving, at_port):
         opened.settimeout(20)
         text = b""
         while text.count(b"200 OK") < 20:
-            text += opened.recv(65536)
+            received = opened.recv(65536)
+            assert received, f"closed after {text.count(b'200 OK')} answers"
+            text += received
 
 
 def test_a_patient_client_is_answered(serving, at_port):

@@ -165,8 +165,8 @@ def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product
     if weight.device.type == "cpu":
         if dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported():
             return _pack(weight, bias)  # raises on a CPU without AVX-512, whose own products in bfloat16 are slow
-        if dtype == torch.float32 and products.has_fast_onednn():
-            return _pack_exactly(weight, bias)
+        if dtype == torch.float32 and (rows := products.rows_by_blocks(weight)):
+            return _in_float32(weight, bias, rows)
     return _by_input(weight, bias, dtype)
 
 
@@ -187,13 +187,16 @@ def _pack(weight: Tensor, bias: Tensor | None) -> Product:
     return lambda x, activation: products.multiply(x.bfloat16(), blocks, added, activation)
 
 
-def _pack_exactly(weight: Tensor, bias: Tensor | None) -> Product:
-    """Return the product in float32 by oneDNN, with weights in its layout; a small one by PyTorch's own."""
-    blocks, smallest = products.lay_out(weight), products.SMALLEST_AGAIN // len(weight)
-    own = cache(lambda: _by_input(weight, bias, weight.dtype))  # a second copy, of the few that need it
+def _in_float32(weight: Tensor, bias: Tensor | None, by_blocks: range) -> Product:
+    """Return the product in float32: for the given numbers of rows by oneDNN, for others by PyTorch's own."""
+    blocks = cache(lambda: products.lay_out(weight))  # each copy is made when a product first needs it
+    own = cache(lambda: _by_input(weight, bias, weight.dtype))
+    num_inputs = weight.shape[1]
 
     def product(x: Tensor, activation: Activation | None) -> Tensor:
-        return own()(x, activation) if x.numel() < smallest else products.multiply(x, blocks, bias, activation)
+        if x.numel() // num_inputs in by_blocks:
+            return products.multiply(x, blocks(), bias, activation)
+        return own()(x, activation)
 
     return product
 

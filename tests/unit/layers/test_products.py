@@ -117,10 +117,53 @@ def test_onednn_is_used_where_mkl_leaves_instructions_unused(monkeypatch, tmp_pa
     told.write_text(f"processor\t: 0\nvendor_id\t: {maker}\n")
     monkeypatch.setattr(products, "PROCESSORS", told)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
+    monkeypatch.setattr(products, "has_onednn", products.has_onednn.__wrapped__)
     assert has_fast_onednn.__wrapped__() == fast
+
+
+@pytest.mark.parametrize(
+    ("instructions", "maker", "shape", "rows"),
+    [
+        ("AVX512", "AuthenticAMD", (512, 256), (1, 10**6)),
+        ("AVX512", "AuthenticAMD", (128, 256), (4, 10**6)),
+        ("AVX512", "GenuineIntel", (512, 256), (2, 24)),
+        ("AVX512", "GenuineIntel", (511, 256), ()),
+        ("AVX2", "GenuineIntel", (512, 256), ()),
+    ],
+)
+def test_a_search_multiplies_these_numbers_of_rows_by_onednn(monkeypatch, tmp_path, instructions, maker, shape, rows):
+    told = tmp_path / "cpuinfo"
+    told.write_text(f"vendor_id\t: {maker}\n")
+    monkeypatch.setattr(products, "PROCESSORS", told)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
+    for function in ("has_onednn", "has_fast_onednn"):
+        monkeypatch.setattr(products, function, getattr(products, function).__wrapped__)
+    found = products.rows_by_blocks(torch.empty(shape))
+    if not rows:
+        assert not found
+        return
+    least, most = rows
+    assert least in found
+    assert most in found
+    assert least - 1 not in found
+    assert found.stop > 10**6 or most + 1 not in found
+
+
+def test_rows_choose_the_library_and_not_the_result(multiplied, monkeypatch):
+    monkeypatch.setattr(products, "rows_by_blocks", lambda weight: range(2, 4))
+    torch.manual_seed(0)
+    layer, layouts = Linear(8, 10), Layouts()
+    for rows, by_blocks in ((1, 0), (2, 1), (3, 1), (4, 0)):
+        multiplied.clear()
+        x = torch.randn(rows, 1, 8)
+        with layouts.in_use(), torch.inference_mode():
+            said = layer(x)
+        assert len(multiplied) == by_blocks
+        assert_close(said, F.linear(x, layer.weight, layer.bias), rtol=1e-5, atol=1e-5)
 
 
 def test_a_system_that_does_not_tell_its_processor_keeps_torchs_product(monkeypatch, tmp_path):
     monkeypatch.setattr(products, "PROCESSORS", tmp_path / "missing")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    monkeypatch.setattr(products, "has_onednn", products.has_onednn.__wrapped__)
     assert not has_fast_onednn.__wrapped__()

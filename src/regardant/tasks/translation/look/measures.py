@@ -80,11 +80,8 @@ def measure(
 
 def _fitting(translator: Translator, pairs: MeasuredPairs) -> MeasuredPairs:
     """Return the first pairs that are not blank and that fit the model."""
-    first, tokenizers = slice(None, 2 * SENTENCES), translator.tokenizers
-    read = tokenizers.source.encode_batch(list(pairs.sources[first]))
-    written = tokenizers.target.encode_batch(list(pairs.targets[first]))
-    lengths = [sorted(map(len, both)) for both in zip(read, written, strict=True)]
-    fits = [n for n, (least, most) in enumerate(lengths) if least and most < translator.max_length][:SENTENCES]
+    sources, targets = pairs.sources[: 2 * SENTENCES], pairs.targets[: 2 * SENTENCES]
+    fits = [n for n in translator.fitting(sources, targets) if sources[n].strip() and targets[n].strip()][:SENTENCES]
     if not fits:
         raise DataError(f"{pairs.name}: none of the first pairs fits {translator.max_length} tokens: give other ones")
     gold = None if pairs.gold is None else [pairs.gold[n] for n in fits]

@@ -145,14 +145,14 @@ def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Multiply batched matrices, with sums of the softmax in at least float32."""
     dtype = _dtype_of_products(v)  # autocast reaches the forward pass only, and both must see the same tensors
     inside = softmax_dtype(q) if q.device.type == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
-    q, k, v = (_contiguous(x, inside) for x in (q, k, v))
     added, fully_masked = view.additive_mask(q, k), view.fully_masked(q, k)
     with exact(q):
         if inside != softmax_dtype(q) and view.bias is None:
+            q, k, v = (_contiguous(x, inside) for x in (q, k, v))
             mask = None if added is None else added.to(inside)  # 0 or minus infinity in any type
             narrow: Tensor = _NarrowAttention.apply(q, k, v, mask, fully_masked, scale)  # type: ignore[no-untyped-call]
             return narrow
-        mixed: Tensor = _MatmulAttention.apply(q, k, v, added, fully_masked, scale, dtype)  # type: ignore[no-untyped-call]
+        mixed: Tensor = _MatmulAttention.apply(q, k, v, added, fully_masked, scale, (inside, dtype))  # type: ignore[no-untyped-call]
     return mixed
 
 
@@ -183,6 +183,13 @@ def _contiguous(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x.to(dtype, memory_format=torch.contiguous_format).contiguous()
 
 
+def _by_token(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return x in `dtype`, stored by token as projections store heads, so that later operations need not copy it."""
+    if x.dtype == dtype:
+        return x
+    return x.new_empty(x.transpose(1, 2).shape, dtype=dtype).copy_(x.transpose(1, 2)).transpose(1, 2)
+
+
 class _MatmulAttention(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -193,8 +200,11 @@ class _MatmulAttention(torch.autograd.Function):
         added: Tensor | None,
         fully_masked: Tensor | None,
         scale: float,
-        dtype: torch.dtype,
+        dtypes: tuple[torch.dtype, torch.dtype],
     ) -> Tensor:
+        inside, dtype = dtypes  # of the products, and of the output
+        ctx.dtypes = q.dtype, k.dtype, v.dtype
+        q, k, v = (_contiguous(x, inside) for x in (q, k, v))
         scores = q @ k.mT
         scores = scores.to(softmax_dtype(q)) * scale if added is None else torch.add(added, scores, alpha=scale)
         weights = softmax(scores)
@@ -202,7 +212,7 @@ class _MatmulAttention(torch.autograd.Function):
             weights = weights.masked_fill(fully_masked, 0)
         ctx.save_for_backward(q, k, v, weights, added)
         ctx.scale = scale
-        return (weights.to(v.dtype) @ v).to(dtype)
+        return _by_token(weights.to(v.dtype) @ v, dtype)
 
     @staticmethod
     @once_differentiable
@@ -214,7 +224,8 @@ class _MatmulAttention(torch.autograd.Function):
         to_scores = softmax_backward(to_weights, weights)
         to_added = to_scores.sum_to_size(added.shape) if ctx.needs_input_grad[3] else None
         to_scores = (to_scores * ctx.scale).to(q.dtype)
-        return to_scores @ k, to_scores.mT @ q, to_v, to_added, None, None, None
+        found = zip((to_scores @ k, to_scores.mT @ q, to_v), ctx.dtypes, strict=True)
+        return *(_by_token(gradient, dtype) for gradient, dtype in found), to_added, None, None, None
 
 
 class _NarrowAttention(torch.autograd.Function):

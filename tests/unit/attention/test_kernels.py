@@ -150,6 +150,15 @@ def test_wide_inputs_under_autocast_learn_after_it(kernel):
     assert_close(found, exact, rtol=0, atol=0.05)
 
 
+def test_under_autocast_heads_are_stored_as_projections_store_them():
+    given = [x.bfloat16().requires_grad_() for x in tensors()]
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = matmul(*given, View(), 0.3)
+    gradients = torch.autograd.grad(mixed.float().square().sum(), given)
+    for one in (mixed, *gradients):
+        assert one.dtype == torch.bfloat16 and one.transpose(1, 2).is_contiguous()
+
+
 def test_a_second_derivative_through_matmul_is_refused_and_not_wrong():
     q, k, v = (x.requires_grad_() for x in tensors())
     (gradient,) = torch.autograd.grad(matmul(q, k, v, View(), 0.3).square().sum(), q, create_graph=True)

@@ -71,6 +71,13 @@ class Dropout(nn.Module):
             return nn.functional.dropout(x, self.rate)
         return self.draw(x, self.rate, self.key, self.place, call)
 
+    def relu_and_drop(self, x: Tensor) -> Tensor:
+        """Return `self(relu(x))` in training, in fewer passes over memory under a key on a CPU."""
+        if self.rate == 0 or self.key is None or x.device.type != "cpu" or self.draw is not draw:
+            return self(nn.functional.relu(x))
+        dropped: Tensor = _ReluAndDropout.apply(x, self.rate, self.key.at(self.place))  # type: ignore[no-untyped-call]
+        return dropped
+
     def seed(self) -> int:
         """Return a 63-bit seed for a kernel that draws masks itself: from the key, or from torch's generator."""
         if self.key is None:
@@ -106,31 +113,46 @@ def keep_mask(shape: torch.Size, rate: float, key: int) -> Tensor:
     """Return an int16 mask: all bits set where an element is kept, none where it is dropped."""
     count = shape.numel()
     draws = torch.empty(count + count % 2, dtype=torch.int16)  # two for each hash
-    kept = min(max(round((1 - rate) * RESOLUTION), 1), RESOLUTION - 1)  # which fits 16 bits
     for start in range(0, len(draws), 2 * CHUNK):
-        chunk = draws[start : start + 2 * CHUNK]
-        _hash_into(chunk.view(torch.int32), key, start // 2)
-        # Negative where kept; the sign is spread over all bits.
-        chunk.bitwise_and_(RESOLUTION - 1).sub_(kept).bitwise_right_shift_(15)
+        _draw_into(draws[start : start + 2 * CHUNK], rate, key, start)
     return draws[:count].view(shape)
+
+
+def _draw_into(mask: Tensor, rate: float, key: int, start: int) -> None:
+    """Fill an even number of int16 with the mask of the elements from `start` on."""
+    kept = min(max(round((1 - rate) * RESOLUTION), 1), RESOLUTION - 1)  # which fits 16 bits
+    _hash_into(mask.view(torch.int32), key, start // 2)
+    # Negative where kept; the sign is spread over all bits.
+    mask.bitwise_and_(_int16(RESOLUTION - 1)).sub_(_int16(kept)).bitwise_right_shift_(_int16(15))
 
 
 def _hash_into(bits: Tensor, key: int, first: int) -> None:
     """Fill int32 `bits` with hashes of consecutive counters, starting at the key's counter plus `first`."""
     offset, salt = (key + first) & 0xFFFFFFFF, (key >> 32) & 0x7FFFFFFF
     torch.add(_counters(CHUNK)[: len(bits)], offset - ((offset >> 31) << 32), out=bits)
-    shifted = torch.bitwise_right_shift(bits, 16)
+    shifted = torch.bitwise_right_shift(bits, _int32(16))
     # The salt enters between the rounds, so that two keys with overlapping counters share no mask.
-    bits.bitwise_xor_(shifted).mul_(MIXERS[0]).bitwise_xor_(salt)
-    torch.bitwise_right_shift(bits, 15, out=shifted)
-    bits.bitwise_xor_(shifted).mul_(MIXERS[1])
-    torch.bitwise_right_shift(bits, 16, out=shifted)
+    bits.bitwise_xor_(shifted).mul_(_int32(MIXERS[0])).bitwise_xor_(torch.tensor(salt, dtype=torch.int32))
+    torch.bitwise_right_shift(bits, _int32(15), out=shifted)
+    bits.bitwise_xor_(shifted).mul_(_int32(MIXERS[1]))
+    torch.bitwise_right_shift(bits, _int32(16), out=shifted)
     bits.bitwise_xor_(shifted)
 
 
 @cache
 def _counters(count: int) -> Tensor:
     return torch.arange(count, dtype=torch.int32)
+
+
+@cache
+def _int32(number: int) -> Tensor:
+    """Return a constant operand: torch would convert a Python number to the type of the bits at every operation."""
+    return torch.tensor(number, dtype=torch.int32)
+
+
+@cache
+def _int16(number: int) -> Tensor:
+    return torch.tensor(number, dtype=torch.int16)
 
 
 class _Dropout(torch.autograd.Function):
@@ -146,7 +168,7 @@ class _Dropout(torch.autograd.Function):
         mask = keep_mask(x.shape, rate, key)
         if not _is_narrow(x):
             factor = torch.tensor(ctx.scale, dtype=x.dtype)
-            bits = torch.int32 if x.dtype == torch.float32 else torch.int64
+            bits = _BITS[x.element_size()]
             mask = mask.to(bits).bitwise_and_(factor.view(bits)).view(x.dtype)
         ctx.save_for_backward(mask)
         return _kept(x, mask, ctx.scale)
@@ -156,6 +178,35 @@ class _Dropout(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (mask,) = ctx.saved_tensors
         return _kept(gradients[0], mask, ctx.scale), None, None
+
+
+class _ReluAndDropout(torch.autograd.Function):
+    """ReLU and dropout. An element has a gradient if its output is positive, so that no mask is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rate: float, key: int) -> Tensor:
+        ctx.scale = 1 / (1 - rate)
+        result = torch.empty_like(x, memory_format=torch.contiguous_format)
+        given, kept = x.reshape(-1), result.view(-1)
+        bits = _BITS[x.element_size()]
+        mask = torch.empty(2 * CHUNK, dtype=torch.int16)
+        for start in range(0, len(kept), 2 * CHUNK):  # a chunk stays in the cache until it is complete
+            chunk = kept[start : start + 2 * CHUNK]
+            _draw_into(mask[: len(chunk) + len(chunk) % 2], rate, key, start)
+            torch.clamp_min(given[start : start + 2 * CHUNK], 0, out=chunk).mul_(ctx.scale)
+            chunk.view(bits).bitwise_and_(mask[: len(chunk)].to(bits))
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (result,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(gradients[0], result, 0).mul_(ctx.scale), None, None
+
+
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Type of the bits of a number, by its bytes."""
 
 
 def _kept(x: Tensor, mask: Tensor, scale: float) -> Tensor:

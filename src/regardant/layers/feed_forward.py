@@ -22,6 +22,7 @@ from regardant.layers.cache import LayerCache, PrecedingTokens
 from regardant.layers.convolution import padded, reach_of
 from regardant.layers.dropout import Dropout
 from regardant.layers.linear import Linear
+from regardant.layers.rounded_rows import apply_to_rows, narrows
 
 
 class FeedForward(nn.Module):
@@ -132,12 +133,18 @@ class LinearFeedForward(FeedForward):
         self.activation: Activation = activation
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
-        if self.training and self.activation == "relu" and compute(x):
+        return apply_to_rows(x, self._widen_and_narrow) if narrows(x) else self._widen_and_narrow(x)
+
+    def _widen_and_narrow(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
+        if not self.training:
+            return self.narrow(self.widen(x, self.activation))
+        if self.activation == "relu":
             return self.narrow(self._relu_and_dropout(self.widen(x)))
-        inner = self.widen(x, self.activation)
-        return self.narrow(self.dropout(inner) if self.training else inner)
+        return self.narrow(self.dropout(self.widen(x, self.activation)))
 
     def _relu_and_dropout(self, inner: Float[Tensor, "*B F"]) -> Float[Tensor, "*B F"]:
+        if not compute(inner):
+            return self.dropout.relu_and_drop(inner)
         from regardant.kernels.feed_forward import relu_and_dropout
 
         rate = self.dropout.rate
@@ -152,7 +159,7 @@ class GatedFeedForward(LinearFeedForward):
         super().__init__(d_model, inner, dropout, activation, bias=bias)
         self.gate = Linear(d_model, inner, bias, stays_narrow=True)
 
-    def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
+    def _widen_and_narrow(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
         inner = self.gate(x, self.activation) * self.widen(x)
         return self.narrow(self.dropout(inner) if self.training else inner)
 

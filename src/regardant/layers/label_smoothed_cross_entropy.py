@@ -6,7 +6,7 @@ https://arxiv.org/abs/2204.02311, section 5: z log^2 Z, which keeps the normalis
 numbers of low precision are exact.
 
 The fused form computes the gradient in the forward pass, chunk by chunk, so that at most one chunk of logits is in
-memory: those of 4,096 tokens and 8,000 words would take 131 MB, several times over.
+memory: those of 16,384 tokens and 8,000 words would take 524 MB, several times over.
 
 Shape legend: N tokens, M d_model, V vocabulary or classes.
 """
@@ -21,19 +21,19 @@ from torch.autograd.function import once_differentiable
 
 from regardant.kernels import compute
 from regardant.layers import products
-from regardant.layers.linear import round_rows
+from regardant.layers.rounded_rows import round_rows
 
 SMALLEST_CHUNK = 256
 """Minimum number of tokens of a chunk: each chunk costs an addition to the gradient of the weights."""
 
-CHUNK_LOGITS = 1 << 22
-"""Maximum number of logits of a larger chunk: 16 MB in float32, which a processor's cache holds."""
+CHUNK_LOGITS = 1 << 25
+"""Maximum number of logits of a larger chunk: 134 MB in float32. Products of smaller chunks are slower."""
 
 ACCELERATOR_CHUNK_LOGITS = 1 << 28
 """Maximum number of logits on an accelerator: 512 MB in bfloat16, for large products and few kernel launches."""
 
 CHUNK_MULTIPLE = 64
-"""Divisor of the tokens of a larger chunk, so that `layers.linear` rounds up the rows of the last chunk only."""
+"""Divisor of the tokens of a larger chunk, so that only the last chunk has rows to be rounded up."""
 
 UNDERFLOW = 1e-30
 """Probability below which digits are lost."""

@@ -1,8 +1,4 @@
-"""Linear layers with few shapes in training, and with weights in another memory layout while decoding.
-
-On a CPU a product in bfloat16 is compiled for its shape, which takes longer than the product itself, and batches have
-different numbers of rows. The number of rows is therefore rounded up to one of a few values. Rounding costs no extra
-copy, since the conversion to bfloat16 makes one; see docs/decisions/0014.
+"""Linear layers: with few shapes in training (`layers.rounded_rows`), in another memory layout while decoding.
 
 A decoding step multiplies few rows by the same matrices again and again. A product of few rows is faster with a matrix
 stored by input than by output, as in training; the gain is largest for the output projection. In bfloat16, and in
@@ -26,6 +22,7 @@ from torch.autograd.function import once_differentiable
 
 from regardant.layers import products
 from regardant.layers.activations import ACTIVATIONS, Activation
+from regardant.layers.rounded_rows import apply_to_rows, narrows
 
 WEIGHTS_PER_LAUNCH = 32
 """Number of weights converted by one kernel launch. Their gradients are ready, and sent between replicas, together."""
@@ -62,58 +59,11 @@ def linear(
         return output if stays_narrow or output.dtype == weight.dtype else output.to(weight.dtype)
     if (copies := _narrow.get()) is not None:
         weight, bias = copies.get(weight, weight), None if bias is None else copies.get(bias, bias)
-    if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.numel():
-        product: Tensor = _RoundedLinear.apply(x, weight, bias, torch.get_autocast_dtype("cpu"))  # type: ignore[no-untyped-call]
+    if narrows(x):
+        product = apply_to_rows(x, lambda rows: F.linear(rows, weight, bias))
     else:
         product = products.linear(x, weight, bias)
     return product if activation is None else ACTIVATIONS[activation](product)
-
-
-def round_up(rows: int) -> int:
-    """Return the number rounded up to a multiple of 16; from 128 on, to one of 8 steps between powers of 2."""
-    step = max(16, (1 << rows.bit_length()) >> 4)
-    return -(-rows // step) * step
-
-
-def round_rows(x: Float[Tensor, "N I"], dtype: torch.dtype) -> Float[Tensor, "N2 I"]:
-    """Return the rows in `dtype`, followed by rows of zeros up to the rounded number (`round_up`)."""
-    rows, total = len(x), round_up(len(x))
-    if rows == total:
-        return x.to(dtype).contiguous()
-    padded = x.new_empty(total, x.shape[1], dtype=dtype)
-    padded[:rows] = x
-    padded[rows:] = 0
-    return padded
-
-
-class _RoundedLinear(torch.autograd.Function):
-    """F.linear in mixed precision, with rounded-up rows forward and backward."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-        flat, narrow = x.reshape(-1, x.shape[-1]), weight.to(dtype)
-        padded = round_rows(flat, dtype)
-        product = padded @ narrow.T if bias is None else torch.addmm(bias.to(dtype), padded, narrow.T)
-        ctx.save_for_backward(padded, narrow)
-        ctx.dtypes = x.dtype, weight.dtype
-        return product[: len(flat)].view(*x.shape[:-1], len(weight))
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        padded, narrow = ctx.saved_tensors
-        of_x, of_weight = ctx.dtypes
-        needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
-        gradient = gradients[0].reshape(-1, len(narrow))
-        rows = round_rows(gradient, narrow.dtype)
-        to_x = to_weight = to_bias = None
-        if needs_x:
-            to_x = (rows @ narrow)[: len(gradient)].view(*gradients[0].shape[:-1], narrow.shape[1]).to(of_x)
-        if needs_weight:
-            to_weight = (rows.T @ padded).to(of_weight)
-        if needs_bias:
-            to_bias = gradient.sum(0).to(of_weight)  # summed in float32, but not from a widened copy
-        return to_x, to_weight, to_bias, None
 
 
 Product = Callable[[Tensor, Activation | None], Tensor]

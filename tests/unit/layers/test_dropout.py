@@ -158,6 +158,28 @@ def test_activation_checkpointing_recomputes_the_same_mask():
     assert_close(torch.autograd.grad(again.square().sum(), x), plain)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("shape", [(), (7,), (3, 5, 7), (0, 4)])
+def test_relu_and_dropout_in_one_are_one_after_the_other(shape, dtype, monkeypatch):
+    monkeypatch.setattr("regardant.layers.dropout.CHUNK", 4)
+    dropout = build(0.25, keyed=True)
+    x = torch.randn(shape, dtype=dtype, requires_grad=True)
+    weigh = torch.randn(shape, dtype=dtype)
+    together, apart = dropout.relu_and_drop(x), dropout(x.relu())
+    assert torch.equal(together, apart)
+    to_x = [torch.autograd.grad(output, x, weigh)[0] for output in (together, apart)]
+    assert torch.equal(*to_x)
+
+
+@keyed_or_not
+def test_relu_and_dropout_without_a_key_or_a_rate(keyed):
+    x = torch.randn(1000)
+    assert torch.equal(build(0.0, keyed).relu_and_drop(x), x.relu())
+    dropped, whole = build(0.5, keyed).relu_and_drop(x)[x > 0], x[x > 0]
+    assert_close(dropped[dropped > 0], 2 * whole[dropped > 0])
+    assert 0.4 < (dropped == 0).float().mean() < 0.6
+
+
 @pytest.mark.parametrize(("rate", "training"), [(0.5, False), (0.0, True)])
 def test_nothing_is_dropped_outside_training_or_at_rate_zero(rate, training):
     x = torch.randn(10)

@@ -1,16 +1,14 @@
-import math
 import threading
 
 import pytest
 import torch
 from torch import nn
-from torch.profiler import profile
 from torch.testing import assert_close
 
 from regardant.layers import linear as linears
 from regardant.layers import products
 from regardant.layers.activations import ACTIVATIONS
-from regardant.layers.linear import Layouts, Linear, linear, multiplied, narrow_weights, round_rows, round_up
+from regardant.layers.linear import Layouts, Linear, linear, multiplied, narrow_weights
 
 
 @pytest.fixture
@@ -102,55 +100,12 @@ def test_a_layout_is_one_threads_business(layer):
     assert torch.equal(seen[0], nn.functional.linear(x, layer.weight, layer.bias))
 
 
-ROWS = range(1, 5000)
-
-
-def test_rows_are_rounded_up_by_an_eighth_at_most_to_few_counts():
-    assert all(rows <= round_up(rows) <= max(16, rows * 9 / 8, rows + 15) for rows in ROWS)
-    assert all(round_up(round_up(rows)) == round_up(rows) for rows in ROWS)
-    assert len({round_up(rows) for rows in ROWS if rows > 1024}) <= 8 * math.log2(5000 / 1024) + 1
-
-
-def test_rows_that_are_added_are_zeros():
-    x = torch.randn(19, 3)
-    more = round_rows(x, torch.bfloat16)
-    assert torch.equal(more[:19], x.bfloat16())
-    assert len(more) == 32
-    assert not more[19:].any()
-
-
-@pytest.mark.parametrize("shape", [(6,), (3, 6), (2, 3, 6), (5, 16, 6), (0, 6)])
-@pytest.mark.parametrize("bias", [True, False])
-def test_mixed_precision_with_rounded_rows_is_torchs(shape, bias):
-    torch.manual_seed(0)
-    layer = Linear(6, 10, bias=bias)
-    plain = nn.Linear(6, 10, bias=bias)
-    plain.load_state_dict(layer.state_dict())
-    x, weigh = torch.randn(shape, requires_grad=True), torch.randn(*shape[:-1], 10)
-    found = []
-    for one in (layer, plain):
-        with torch.autocast("cpu", torch.bfloat16):
-            said = one(x)
-        found.append((said, *torch.autograd.grad((said * weigh).sum(), (x, *one.parameters()))))
-    for mine, theirs in zip(*found, strict=True):
-        assert mine.dtype == theirs.dtype
-        assert_close(mine, theirs, rtol=2**-6, atol=2**-6)  # a sum is rounded to 8 bits here or there
-
-
 def test_what_needs_no_gradient_gets_none(layer):
     layer.weight.requires_grad_(False)
     with torch.autocast("cpu", torch.bfloat16):
         layer(torch.randn(3, 6)).sum().backward()
     assert layer.weight.grad is None
     assert torch.equal(layer.bias.grad, torch.full((10,), 3.0))
-
-
-def test_batches_of_like_size_share_the_shapes_of_their_products(layer):
-    with torch.autocast("cpu", torch.bfloat16), profile(record_shapes=True) as watched:
-        for rows in range(1800, 1920):
-            layer(torch.randn(rows, 6)).sum().backward()
-    shapes = {str(event.input_shapes) for event in watched.events() if event.name in ("aten::addmm", "aten::mm")}
-    assert len(shapes) == 2  # forward, and to the weights: nobody asks for the gradient of the input
 
 
 @pytest.fixture

@@ -133,7 +133,9 @@ class LinearFeedForward(FeedForward):
         self.activation: Activation = activation
 
     def forward(self, x: Float[Tensor, "*B M"], view: View = EVERYTHING, cache: None = None) -> Float[Tensor, "*B M"]:
-        return apply_to_rows(x, self._widen_and_narrow) if narrows(x) else self._widen_and_narrow(x)
+        if not narrows(x):
+            return self._widen_and_narrow(x)
+        return apply_to_rows(x, self._widen_and_narrow, rounds=self.widen.rounds_rows)
 
     def _widen_and_narrow(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
         if not self.training:

@@ -35,9 +35,12 @@ class Linear(nn.Linear):
         super().__init__(num_inputs, num_outputs, bias)
         self.stays_narrow = stays_narrow
         """True keeps the output in the narrow type of a layout, for another product to read."""
+        self.rounds_rows = True
+        """False multiplies as many rows as there are. `keep_rows` sets it."""
 
     def forward(self, x: Float[Tensor, "*B I"], activation: Activation | None = None) -> Float[Tensor, "*B O"]:
-        return linear(x, self.weight, self.bias, activation, stays_narrow=self.stays_narrow)
+        stays_narrow, rounds_rows = self.stays_narrow, self.rounds_rows
+        return linear(x, self.weight, self.bias, activation, stays_narrow=stays_narrow, rounds_rows=rounds_rows)
 
 
 def linear(
@@ -47,10 +50,12 @@ def linear(
     activation: Activation | None = None,
     *,
     stays_narrow: bool = False,
+    rounds_rows: bool = True,
 ) -> Float[Tensor, "*B O"]:
     """Return x W^T + b, or its activation, by the layout of W that is in use.
 
     stays_narrow: the output keeps the type of the layout, where one is in use.
+    rounds_rows: rows are rounded up in mixed precision on a CPU.
     """
     layouts = _in_use.get()
     if layouts is not None:
@@ -60,7 +65,7 @@ def linear(
     if (copies := _narrow.get()) is not None:
         weight, bias = copies.get(weight, weight), None if bias is None else copies.get(bias, bias)
     if narrows(x):
-        product = apply_to_rows(x, lambda rows: F.linear(rows, weight, bias))
+        product = apply_to_rows(x, lambda rows: F.linear(rows, weight, bias), rounds=rounds_rows)
     else:
         product = products.linear(x, weight, bias)
     return product if activation is None else ACTIVATIONS[activation](product)
@@ -190,6 +195,13 @@ def narrow_weights(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[No
         yield
     finally:
         _narrow.reset(token)
+
+
+def keep_rows(model: nn.Module) -> None:
+    """Let the linear layers of a model multiply as many rows as there are, for batches of few shapes."""
+    for module in model.modules():
+        if isinstance(module, Linear):
+            module.rounds_rows = False
 
 
 def multiplied(model: nn.Module) -> list[Tensor]:

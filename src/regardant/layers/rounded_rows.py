@@ -3,6 +3,9 @@
 A product in bfloat16 is compiled for its shape, which takes longer than the product itself, and batches have different
 numbers of rows. The number is therefore rounded up to one of a few values; see docs/decisions/0014.
 
+Where all items have the same number of elements, as images of one size, batches have few shapes by themselves:
+`linear.keep_rows` leaves their rows alone.
+
 Shape legend: I inputs, O outputs, N rows, N2 the rounded number of rows.
 """
 
@@ -20,11 +23,13 @@ def narrows(x: Tensor) -> bool:
     return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.numel() > 0
 
 
-def apply_to_rows(x: Float[Tensor, "*B I"], function: Callable[[Tensor], Tensor]) -> Float[Tensor, "*B O"]:
-    """Return the outputs of a function of each row, which may be several layers: it gets all rows of x in the narrow
-    type, followed by rows of zeros up to the rounded number, so that they are copied once for all layers."""
+def apply_to_rows(
+    x: Float[Tensor, "*B I"], function: Callable[[Tensor], Tensor], *, rounds: bool
+) -> Float[Tensor, "*B O"]:
+    """Return the outputs of a function of each row, which may be several layers. It gets all rows of x in the narrow
+    type; if the number of rows `rounds`, they are followed by rows of zeros, and copied once for all layers."""
     dtype = torch.get_autocast_dtype("cpu")
-    if has_rounded_rows(x):
+    if not rounds or has_rounded_rows(x):
         return function(x.to(dtype))
     rows: Tensor = _Pad.apply(x, dtype)  # type: ignore[no-untyped-call]
     outputs: Tensor = _TakeRows.apply(function(rows), x.shape[:-1])  # type: ignore[no-untyped-call]

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from regardant.attention import ScaledDotProductConfig
 from regardant.layers.dropout import share_key
+from regardant.layers.linear import keep_rows
 from regardant.layers.mixers import MixerConfig
 from regardant.models.base import AttentionKind, EncoderConfig, Model
 from regardant.models.heads import Head, HeadBuilder
@@ -40,6 +41,8 @@ class EncoderOnly(Model):
         self.encoder = encoder
         self.head = head
         self.reads_order = self.reads_order and input.reads_order
+        if input.grid is not None:  # all training items have as many elements
+            keep_rows(encoder)
 
     @property
     def attention_kinds(self) -> Mapping[str, AttentionKind]:

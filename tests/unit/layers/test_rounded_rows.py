@@ -8,7 +8,7 @@ from torch.profiler import profile
 from torch.testing import assert_close
 
 from regardant.layers.feed_forward import GatedFeedForward, LinearFeedForward
-from regardant.layers.linear import Linear
+from regardant.layers.linear import Linear, keep_rows
 from regardant.layers.rounded_rows import apply_to_rows, has_rounded_rows, round_rows, round_up
 
 ROWS = range(1, 5000)
@@ -97,6 +97,17 @@ def test_a_function_of_rounded_rows_gets_them_in_their_shape():
         for shape in ((4, 8, 6), (33, 6)):
             x = torch.randn(shape)
             assert has_rounded_rows(x) == (shape == (4, 8, 6))
-            output = apply_to_rows(x, lambda rows: seen.append(rows) or rows[..., :2])
+            output = apply_to_rows(x, lambda rows: seen.append(rows) or rows[..., :2], rounds=True)
             assert torch.equal(output, x.bfloat16()[..., :2])
     assert [(rows.shape, rows.dtype) for rows in seen] == [((4, 8, 6), torch.bfloat16), ((48, 6), torch.bfloat16)]
+
+
+def test_rows_that_are_kept_are_multiplied_as_they_are():
+    network = nn.Sequential(LinearFeedForward(6, 10, 0.0), Linear(6, 2))
+    x = torch.randn(19, 6)
+    for kept, rows in ((False, {32}), (True, {19})):
+        if kept:
+            keep_rows(network)
+        with torch.autocast("cpu", torch.bfloat16), profile(record_shapes=True) as watched:
+            network(x)
+        assert {event.input_shapes[1][0] for event in watched.events() if event.name == "aten::addmm"} == rows

@@ -1,9 +1,14 @@
 """Patches of images: which numbers a patch has, and where it stands."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch.testing import assert_close
 
+from regardant.layers.linear import Linear
+from regardant.models.encoder_only import EncoderOnlyConfig
+from regardant.models.heads.sequence_class import SequenceClassConfig
 from regardant.models.representations import InputShape, patches
 from regardant.positions.learned import LearnedConfig
 from regardant.positions.none import NoPositions
@@ -89,3 +94,11 @@ def test_sides_that_are_no_multiple_of_the_patch_are_refused(size):
 def test_patches_share_no_matrix_with_the_output():
     with pytest.raises(ValueError, match=r"^a patch has no embedding matrix"):
         built().tie(torch.nn.Parameter(torch.zeros(10, SIZE)))
+
+
+@pytest.mark.parametrize("grid", [(ROWS, COLUMNS), None])
+def test_an_encoder_of_images_of_one_size_multiplies_as_many_rows_as_there_are(grid):
+    config = EncoderOnlyConfig(d_model=SIZE, num_heads=2, d_ff=24, num_layers=1, max_length=ROWS * COLUMNS)
+    model = config.build(patches(SIDE, CHANNELS, grid), partial(SequenceClassConfig().build, num_outputs=3))
+    layers = [layer for layer in model.encoder.modules() if isinstance(layer, Linear)]
+    assert len(layers) == 4 and all(layer.rounds_rows == (grid is None) for layer in layers)

@@ -65,10 +65,14 @@ def linear(
     if (copies := _narrow.get()) is not None:
         weight, bias = copies.get(weight, weight), None if bias is None else copies.get(bias, bias)
     if narrows(x):
-        product = apply_to_rows(x, lambda rows: F.linear(rows, weight, bias), rounds=rounds_rows)
+        product = apply_to_rows(x, lambda rows: _narrow_product(rows, weight, bias), rounds=rounds_rows)
     else:
         product = products.linear(x, weight, bias)
     return product if activation is None else ACTIVATIONS[activation](product)
+
+
+def _narrow_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return products.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 
 Product = Callable[[Tensor, Activation | None], Tensor]
@@ -118,7 +122,7 @@ class Layouts:
 
 def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
     if weight.device.type == "cpu":
-        if dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        if dtype == torch.bfloat16 and products.has_narrow_onednn():
             return _pack(weight, bias)  # raises on a CPU without AVX-512, whose own products in bfloat16 are slow
         if dtype == torch.float32 and (rows := products.rows_by_blocks(weight)):
             return _in_float32(weight, bias, rows)

@@ -1,9 +1,9 @@
-"""Products of matrices in float32, by oneDNN where that is faster than PyTorch's own.
+"""Products of matrices by oneDNN, where that is faster than PyTorch's own.
 
 PyTorch multiplies float32 by MKL, which uses AVX-512 instructions on Intel's processors alone. On another processor
 with AVX-512, oneDNN multiplies twice as many numbers in the same time; see docs/decisions/0026. oneDNN compiles
 a product for its shape, so PyTorch computes small products. With weights in its own layout, in a search, oneDNN is also
-faster on Intel's processors for few rows.
+faster on Intel's processors for few rows. Bfloat16 PyTorch multiplies by oneDNN too, but adds the bias by itself.
 
 Shape legend: N rows, I inputs, O outputs.
 """
@@ -57,6 +57,13 @@ def has_onednn() -> bool:
     return torch.backends.cpu.get_cpu_capability() == "AVX512" and torch.backends.mkldnn.is_available()
 
 
+@cache
+def has_narrow_onednn() -> bool:
+    """Return whether oneDNN multiplies in bfloat16 on this processor: it raises on others."""
+    supported: bool = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return supported
+
+
 def rows_by_blocks(weight: Float[Tensor, "O I"]) -> range:
     """Return the numbers of rows for which oneDNN is faster with this matrix in its own layout than MKL."""
     if has_fast_onednn():
@@ -79,19 +86,35 @@ def takes(x: Float[Tensor, "*B I"], weight: Float[Tensor, "O I"]) -> bool:
         and x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
         and has_fast_onednn()
-        and not torch.compiler.is_compiling()
-        and not torch._C._len_torch_dispatch_stack()
+        and not _watched()
     )
+
+
+def _watched() -> bool:
+    """Return whether operations are counted or recorded, which must be PyTorch's own."""
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def linear(
     x: Float[Tensor, "*B I"], weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None = None
 ) -> Float[Tensor, "*B O"]:
     """Return x W^T + b with its gradients, by oneDNN where that is faster."""
-    if takes(x, weight):
+    if takes(x, weight) or (bias is not None and _adds_narrow_bias(x)):
         product: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
         return product
     return F.linear(x, weight, bias)
+
+
+def _adds_narrow_bias(x: Tensor) -> bool:
+    """Return whether oneDNN multiplies in bfloat16 and adds the bias in the same pass. PyTorch copies the bias to every
+    row beforehand, which takes up to as long as the product."""
+    return (
+        x.dtype == torch.bfloat16
+        and x.device.type == "cpu"
+        and x.numel() > 0
+        and has_narrow_onednn()
+        and not _watched()
+    )
 
 
 def times(x: Float[Tensor, "N I"], weight: Float[Tensor, "O I"]) -> Float[Tensor, "N O"]:

@@ -103,7 +103,7 @@ class Encoder(SequenceEncoder):
                 "activation_checkpointing=true, where memory is short)"
             )
         view = PassView(
-            keys=x.real,
+            keys=_padded_keys(x),
             pairs=None if x.pairs is None else x.pairs[:, None],
             bias=self.position_bias if x.edges is None else _EdgeBias(x.edges, self.position_bias),
             recomputed=self.recomputed,
@@ -125,6 +125,17 @@ class Encoder(SequenceEncoder):
             values = stream.close()
             outputs.append(self.final_norm(values))
         return outputs
+
+
+def _padded_keys(x: Vectors) -> Bool[Tensor, "B T"] | None:
+    """Return which vectors are real. None: all are, and attention needs no mask.
+
+    Another device than a CPU would have to be waited for, and a compiled graph serves batches with padding too.
+    """
+    real = x.real
+    if real is None or real.device.type != "cpu" or torch.compiler.is_compiling():
+        return real
+    return None if bool(real.all()) else real
 
 
 @dataclass(frozen=True)
@@ -289,11 +300,11 @@ class Decoder(SequenceDecoder):
         """
         stream, view = self._open(x.values), self._view()
         if not self.causal:
-            view = replace(view, keys=x.real)
+            view = replace(view, keys=_padded_keys(x))
         memories: Sequence[Tensor | None] = self._nothing
         memory_view = PassView()
         if memory is not None:
-            memory_view, memories = PassView(keys=memory.real), self._memories(memory)
+            memory_view, memories = PassView(keys=_padded_keys(memory)), self._memories(memory)
         if self.asks_by_position:
             at = torch.arange(x.values.shape[1], device=x.values.device)
             memory_view = replace(memory_view, query_positions=at)
@@ -314,10 +325,8 @@ class Decoder(SequenceDecoder):
             for layer, values in zip(self.layers, self._memories(memory), strict=True)
             if layer.cross_attention is not None
         ]
-        real = memory.real
-        if real is not None and real.device.type == "cpu" and bool(real.all()):
-            real = None  # without padding attention needs no mask
-        return DecoderState(beam_origin=origin, caches=caches, memory=projected, memory_view=PassView(keys=real))
+        view = PassView(keys=_padded_keys(memory))
+        return DecoderState(beam_origin=origin, caches=caches, memory=projected, memory_view=view)
 
     def step(self, x: Float[Tensor, "N T M"], state: DecoderState) -> Float[Tensor, "N T M"]:
         """Return the vectors of the newest tokens of every beam; `state` is changed in place."""

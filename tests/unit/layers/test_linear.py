@@ -37,7 +37,7 @@ def test_outside_of_a_search_a_layer_is_torchs_own(layer):
 @pytest.mark.parametrize("supported", [True, False], ids=["packed", "without AVX-512"])
 def test_products_are_rounded_and_nothing_else(layer, monkeypatch, supported):
     if not supported:
-        monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+        monkeypatch.setattr(products, "has_narrow_onednn", lambda: False)
         monkeypatch.delattr(linears, "_pack")
     x = torch.randn(50, 6)
     with Layouts(torch.bfloat16).in_use(), torch.inference_mode():

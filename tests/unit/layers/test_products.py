@@ -51,6 +51,23 @@ def test_the_product_and_its_gradients_are_torchs(multiplied, shape, num_outputs
         assert_close(mine, theirs, rtol=1e-5, atol=1e-5)  # sums of 40 numbers in another order
 
 
+@pytest.mark.skipif(not products.has_narrow_onednn(), reason="this processor has no products in bfloat16")
+@pytest.mark.parametrize("shape", [(8,), (5, 8), (2, 5, 8)])
+def test_a_product_in_bfloat16_adds_its_bias_as_torch_does(shape, monkeypatch):
+    torch.manual_seed(0)
+    inputs = [one.bfloat16() for one in (torch.randn(shape), torch.randn(40, 8), torch.randn(40))]
+    weigh, multiply, biases = torch.randn(*shape[:-1], 40), products.multiply, []
+    monkeypatch.setattr(products, "multiply", lambda *given: biases.append(given[2]) or multiply(*given))
+    found = []
+    for function in (linear, F.linear):
+        given = [one.clone().requires_grad_() for one in inputs]
+        output = function(*given)
+        found.append((output, *torch.autograd.grad((output * weigh).sum(), given)))
+    assert [len(bias) for bias in biases] == [40]
+    for mine, theirs in zip(*found, strict=True):
+        assert_close(mine, theirs, rtol=2**-7, atol=2**-7)  # the last of 8 bits
+
+
 @pytest.mark.parametrize("needed", [0, 1, 2])
 def test_only_the_gradient_that_is_needed_is_computed(multiplied, needed):
     given = [torch.randn(5, 8), torch.randn(3, 8), torch.randn(3)]

@@ -184,7 +184,7 @@ def _contiguous(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _by_token(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return x in `dtype`, stored by token as projections store heads, so that later operations need not copy it."""
+    """Return x in `dtype`. A copy is stored by token, as projections store heads, and is merged without another."""
     if x.dtype == dtype:
         return x
     return x.new_empty(x.transpose(1, 2).shape, dtype=dtype).copy_(x.transpose(1, 2)).transpose(1, 2)

@@ -6,7 +6,7 @@ https://arxiv.org/abs/2204.02311, section 5: z log^2 Z, which keeps the normalis
 numbers of low precision are exact.
 
 The fused form computes the gradient in the forward pass, chunk by chunk, so that at most one chunk of logits is in
-memory: those of 16,384 tokens and 8,000 words would take 524 MB, several times over.
+memory: those of 4,096 tokens and 8,000 words would take 131 MB, several times over.
 
 Shape legend: N tokens, M d_model, V vocabulary or classes.
 """
@@ -21,19 +21,17 @@ from torch.autograd.function import once_differentiable
 
 from regardant.kernels import compute
 from regardant.layers import products
-from regardant.layers.rounded_rows import round_rows
+from regardant.layers.rounded_rows import round_down, round_rows, round_up
 
 SMALLEST_CHUNK = 256
 """Minimum number of tokens of a chunk: each chunk costs an addition to the gradient of the weights."""
 
-CHUNK_LOGITS = 1 << 25
-"""Maximum number of logits of a larger chunk: 134 MB in float32. Products of smaller chunks are slower."""
+CHUNK_BYTES = (1 << 25) - (1 << 16)
+"""Maximum size of the logits of a larger chunk. Products of smaller chunks are slower. A block of 32 MiB glibc gives back
+to the system after each use, whatever it is asked to keep, so that every use has page faults."""
 
-ACCELERATOR_CHUNK_LOGITS = 1 << 28
-"""Maximum number of logits on an accelerator: 512 MB in bfloat16, for large products and few kernel launches."""
-
-CHUNK_MULTIPLE = 64
-"""Divisor of the tokens of a larger chunk, so that only the last chunk has rows to be rounded up."""
+ACCELERATOR_CHUNK_BYTES = 1 << 29
+"""Maximum size of the logits on an accelerator, for large products and few kernel launches."""
 
 UNDERFLOW = 1e-30
 """Probability below which digits are lost."""
@@ -112,6 +110,14 @@ def _log_normalisers(logits: Tensor, probabilities: Tensor, right: Tensor) -> Te
     return (logits.gather(1, word).to(exact) - probability.to(exact).log()).squeeze(1)
 
 
+def _chunk_size(vectors: Float[Tensor, "N M"], num_words: int) -> int:
+    """Return the number of tokens of a chunk: all have about the same, and all but the last have a rounded number."""
+    most = CHUNK_BYTES if vectors.device.type == "cpu" else ACCELERATOR_CHUNK_BYTES
+    largest = max(SMALLEST_CHUNK, round_down(most // (num_words * vectors.element_size())))
+    num_chunks = max(1, -(-len(vectors) // largest))
+    return max(1, min(largest, round_up(-(-len(vectors) // num_chunks))))
+
+
 class _ProjectedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -123,8 +129,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         to_weight: Tensor | None = None
         exact = _at_least_float32(vectors)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
-        most = CHUNK_LOGITS if vectors.device.type == "cpu" else ACCELERATOR_CHUNK_LOGITS
-        size = max(SMALLEST_CHUNK, most // len(weight) // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
+        size = _chunk_size(vectors, len(weight))
         for start in range(0, len(vectors), size):
             rows = slice(start, start + size)
             chunk = vectors[rows]

@@ -3,7 +3,7 @@
 PyTorch multiplies float32 by MKL, which uses AVX-512 instructions on Intel's processors alone. On another processor
 with AVX-512, oneDNN multiplies twice as many numbers in the same time; see docs/decisions/0026. oneDNN compiles
 a product for its shape, so PyTorch computes small products. With weights in its own layout, in a search, oneDNN is also
-faster on Intel's processors for few rows. Bfloat16 PyTorch multiplies by oneDNN too, but adds the bias by itself.
+faster on Intel's processors for few rows. In bfloat16 PyTorch multiplies by oneDNN too, but adds the bias by itself.
 
 Shape legend: N rows, I inputs, O outputs.
 """
@@ -99,17 +99,17 @@ def linear(
     x: Float[Tensor, "*B I"], weight: Float[Tensor, "O I"], bias: Float[Tensor, " O"] | None = None
 ) -> Float[Tensor, "*B O"]:
     """Return x W^T + b with its gradients, by oneDNN where that is faster."""
-    if takes(x, weight) or (bias is not None and _adds_narrow_bias(x)):
+    if takes(x, weight) or (bias is not None and _adds_narrow_bias(x, weight)):
         product: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
         return product
     return F.linear(x, weight, bias)
 
 
-def _adds_narrow_bias(x: Tensor) -> bool:
+def _adds_narrow_bias(x: Tensor, weight: Tensor) -> bool:
     """Return whether oneDNN multiplies in bfloat16 and adds the bias in the same pass. PyTorch copies the bias to every
     row beforehand, which takes up to as long as the product."""
     return (
-        x.dtype == torch.bfloat16
+        x.dtype == weight.dtype == torch.bfloat16
         and x.device.type == "cpu"
         and x.numel() > 0
         and has_narrow_onednn()

@@ -44,8 +44,18 @@ def has_rounded_rows(x: Float[Tensor, "*B I"]) -> bool:
 
 def round_up(rows: int) -> int:
     """Return the number rounded up to a multiple of 16; from 128 on, to one of 8 steps between powers of 2."""
-    step = max(16, (1 << rows.bit_length()) >> 4)
+    step = _step(rows)
     return -(-rows // step) * step
+
+
+def round_down(rows: int) -> int:
+    """Return the number rounded down to one that `round_up` returns, or 0."""
+    step = _step(rows)
+    return rows // step * step
+
+
+def _step(rows: int) -> int:
+    return max(16, (1 << rows.bit_length()) >> 4)
 
 
 def round_rows(x: Float[Tensor, "N I"], dtype: torch.dtype) -> Float[Tensor, "N2 I"]:

@@ -5,6 +5,7 @@ from torch.testing import assert_close
 
 from regardant.layers import label_smoothed_cross_entropy as module
 from regardant.layers.label_smoothed_cross_entropy import projected_cross_entropy
+from regardant.layers.rounded_rows import round_up
 
 D_MODEL, VOCAB_SIZE = 8, 23
 
@@ -28,7 +29,7 @@ def reference(vectors, weight, targets, label_smoothing):
 @pytest.mark.parametrize("num_tokens", [1, 6, 7, 8, 14, 20, 21])
 def test_in_chunks_it_equals_the_whole_in_loss_and_gradients(monkeypatch, num_tokens, label_smoothing):
     monkeypatch.setattr(module, "SMALLEST_CHUNK", 7)
-    monkeypatch.setattr(module, "CHUNK_LOGITS", 1)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 8)
     vectors, weight, targets = tensors(num_tokens)
     smoothed, plain = projected_cross_entropy(vectors, weight, targets, label_smoothing)
     expected = reference(vectors, weight, targets, label_smoothing)
@@ -42,7 +43,7 @@ def test_in_chunks_it_equals_the_whole_in_loss_and_gradients(monkeypatch, num_to
 @smoothings
 def test_its_gradient_equals_finite_differences(monkeypatch, label_smoothing):
     monkeypatch.setattr(module, "SMALLEST_CHUNK", 4)
-    monkeypatch.setattr(module, "CHUNK_LOGITS", 1)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 8)
     vectors, weight, targets = tensors(10, torch.float64)
     assert torch.autograd.gradcheck(
         lambda vectors, weight: projected_cross_entropy(vectors, weight, targets, label_smoothing)[0],
@@ -53,7 +54,7 @@ def test_its_gradient_equals_finite_differences(monkeypatch, label_smoothing):
 @smoothings
 def test_z_loss_is_what_autograd_makes_of_logsumexp(monkeypatch, label_smoothing):
     monkeypatch.setattr(module, "SMALLEST_CHUNK", 7)
-    monkeypatch.setattr(module, "CHUNK_LOGITS", 1)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 8)
     vectors, weight, targets = tensors(20, torch.float64)
     total, plain = projected_cross_entropy(vectors, weight, targets, label_smoothing, z_loss=0.1)
     of_normalisers = 0.1 * torch.logsumexp(vectors @ weight.T, 1).square().sum()
@@ -71,11 +72,22 @@ def test_the_size_of_a_chunk_changes_nothing(monkeypatch, label_smoothing):
     found = []
     for smallest, logits in ((600, 1), (512, 1), (1, 1), (1, 100 * len(weight))):
         monkeypatch.setattr(module, "SMALLEST_CHUNK", smallest)
-        monkeypatch.setattr(module, "CHUNK_LOGITS", logits)
+        monkeypatch.setattr(module, "CHUNK_BYTES", 8 * logits)
         smoothed, _ = projected_cross_entropy(vectors, weight, targets, label_smoothing)
         found.append((smoothed, *torch.autograd.grad(smoothed, (vectors, weight))))
     for other in found[1:]:
         assert_close(other, found[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("num_tokens", [1, 300, 2048, 4096, 4725, 6656])
+def test_chunks_are_about_equal_and_their_logits_fit_a_block_that_glibc_keeps(dtype, num_tokens):
+    vectors = torch.empty(num_tokens, 2, dtype=dtype)
+    size = module._chunk_size(vectors, 8000)
+    assert size * 8000 * vectors.element_size() < 32 << 20
+    least = -(-num_tokens * 8000 * vectors.element_size() // (32 << 20))
+    assert -(-num_tokens // size) <= least + 1
+    assert round_up(size) == size
 
 
 @smoothings

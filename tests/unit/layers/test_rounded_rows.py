@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from regardant.layers.feed_forward import GatedFeedForward, LinearFeedForward
 from regardant.layers.linear import Linear, keep_rows
-from regardant.layers.rounded_rows import apply_to_rows, has_rounded_rows, round_rows, round_up
+from regardant.layers.rounded_rows import apply_to_rows, has_rounded_rows, round_down, round_rows, round_up
 
 ROWS = range(1, 5000)
 
@@ -18,6 +18,13 @@ def test_rows_are_rounded_up_by_an_eighth_at_most_to_few_counts():
     assert all(rows <= round_up(rows) <= max(16, rows * 9 / 8, rows + 15) for rows in ROWS)
     assert all(round_up(round_up(rows)) == round_up(rows) for rows in ROWS)
     assert len({round_up(rows) for rows in ROWS if rows > 1024}) <= 8 * math.log2(5000 / 1024) + 1
+
+
+def test_rounding_down_finds_the_rounded_number_below():
+    rounded = sorted({round_up(rows) for rows in ROWS} | {0})
+    for rows in ROWS:
+        below = max(one for one in rounded if one <= rows)
+        assert round_down(rows) == below
 
 
 def test_rows_that_are_added_are_zeros():

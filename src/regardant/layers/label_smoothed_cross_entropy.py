@@ -27,8 +27,8 @@ SMALLEST_CHUNK = 256
 """Minimum number of tokens of a chunk: each chunk costs an addition to the gradient of the weights."""
 
 CHUNK_BYTES = (1 << 25) - (1 << 16)
-"""Maximum size of the logits of a larger chunk. Products of smaller chunks are slower. A block of 32 MiB glibc gives back
-to the system after each use, whatever it is asked to keep, so that every use has page faults."""
+"""Maximum size of the logits of a larger chunk. Products of smaller chunks are slower. glibc gives a block of 32 MiB
+back to the system after each use, whatever it is asked to keep: every use has page faults."""
 
 ACCELERATOR_CHUNK_BYTES = 1 << 29
 """Maximum size of the logits on an accelerator, for large products and few kernel launches."""

@@ -72,10 +72,11 @@ class Dropout(nn.Module):
         return self.draw(x, self.rate, self.key, self.place, call)
 
     def relu_and_drop(self, x: Tensor) -> Tensor:
-        """Return `self(relu(x))` in training, in fewer passes over memory under a key on a CPU."""
-        if self.rate == 0 or self.key is None or x.device.type != "cpu" or self.draw is not draw:
+        """Return `self(relu(x))`. Under a key on a CPU, training makes fewer passes over memory."""
+        key = self.key
+        if not self.training or self.rate == 0 or key is None or x.device.type != "cpu" or self.draw is not draw:
             return self(nn.functional.relu(x))
-        dropped: Tensor = _ReluAndDropout.apply(x, self.rate, self.key.at(self.place))  # type: ignore[no-untyped-call]
+        dropped: Tensor = _ReluAndDropout.apply(x, self.rate, key.at(self.place))  # type: ignore[no-untyped-call]
         return dropped
 
     def seed(self) -> int:

@@ -28,18 +28,12 @@ def apply_to_rows(
 ) -> Float[Tensor, "*B O"]:
     """Return the outputs of a function of each row, which may be several layers. It gets all rows of x in the narrow
     type; if the number of rows `rounds`, they are followed by rows of zeros, and copied once for all layers."""
-    dtype = torch.get_autocast_dtype("cpu")
-    if not rounds or has_rounded_rows(x):
+    dtype, num_rows = torch.get_autocast_dtype("cpu"), x.shape[:-1].numel()
+    if not rounds or round_up(num_rows) == num_rows:
         return function(x.to(dtype))
     rows: Tensor = _Pad.apply(x, dtype)  # type: ignore[no-untyped-call]
     outputs: Tensor = _TakeRows.apply(function(rows), x.shape[:-1])  # type: ignore[no-untyped-call]
     return outputs
-
-
-def has_rounded_rows(x: Float[Tensor, "*B I"]) -> bool:
-    """Return whether the number of rows of x is a rounded one."""
-    rows = x.numel() // x.shape[-1]
-    return round_up(rows) == rows
 
 
 def round_up(rows: int) -> int:

@@ -14,6 +14,7 @@ from pydantic import model_validator
 from torch import Tensor
 
 from regardant.layers.dropout import share_key
+from regardant.layers.linear import keep_rows
 from regardant.models.base import AttentionKind, BeamState, SequenceToSequenceConfig, SequenceToSequenceModel
 from regardant.models.heads import Head, HeadBuilder
 from regardant.models.order import require_keys_in_any_order, require_mixing_by_pairs
@@ -45,6 +46,8 @@ class EncoderDecoder(SequenceToSequenceModel):
         self.source, self.target = source, target
         self.encoder, self.decoder = encoder, decoder
         self.head = head
+        if source.grid is not None:  # all training items have as many elements
+            keep_rows(encoder)
 
     @property
     def attention_kinds(self) -> Mapping[str, AttentionKind]:

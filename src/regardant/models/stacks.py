@@ -103,7 +103,7 @@ class Encoder(SequenceEncoder):
                 "activation_checkpointing=true, where memory is short)"
             )
         view = PassView(
-            keys=_padded_keys(x),
+            keys=_real_keys(x),
             pairs=None if x.pairs is None else x.pairs[:, None],
             bias=self.position_bias if x.edges is None else _EdgeBias(x.edges, self.position_bias),
             recomputed=self.recomputed,
@@ -127,7 +127,7 @@ class Encoder(SequenceEncoder):
         return outputs
 
 
-def _padded_keys(x: Vectors) -> Bool[Tensor, "B T"] | None:
+def _real_keys(x: Vectors) -> Bool[Tensor, "B T"] | None:
     """Return which vectors are real. None: all are, and attention needs no mask.
 
     Another device than a CPU would have to be waited for, and a compiled graph serves batches with padding too.
@@ -300,11 +300,11 @@ class Decoder(SequenceDecoder):
         """
         stream, view = self._open(x.values), self._view()
         if not self.causal:
-            view = replace(view, keys=_padded_keys(x))
+            view = replace(view, keys=_real_keys(x))
         memories: Sequence[Tensor | None] = self._nothing
         memory_view = PassView()
         if memory is not None:
-            memory_view, memories = PassView(keys=_padded_keys(memory)), self._memories(memory)
+            memory_view, memories = PassView(keys=_real_keys(memory)), self._memories(memory)
         if self.asks_by_position:
             at = torch.arange(x.values.shape[1], device=x.values.device)
             memory_view = replace(memory_view, query_positions=at)
@@ -325,7 +325,7 @@ class Decoder(SequenceDecoder):
             for layer, values in zip(self.layers, self._memories(memory), strict=True)
             if layer.cross_attention is not None
         ]
-        view = PassView(keys=_padded_keys(memory))
+        view = PassView(keys=_real_keys(memory))
         return DecoderState(beam_origin=origin, caches=caches, memory=projected, memory_view=view)
 
     def step(self, x: Float[Tensor, "N T M"], state: DecoderState) -> Float[Tensor, "N T M"]:

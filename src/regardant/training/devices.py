@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from regardant.errors import OutOfMemory
+from regardant.layers import products
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _LARGEST_MMAP_THRESHOLD = 32 << 20
@@ -27,7 +28,7 @@ def the_device() -> torch.device:
 
 def multiplies_bfloat16(device: torch.device) -> bool:
     """Return whether a device multiplies bfloat16 itself, instead of converting it element by element."""
-    return device.type == "cuda" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return device.type == "cuda" or products.has_narrow_onednn()
 
 
 def keep_freed_memory() -> None:

@@ -172,9 +172,10 @@ def test_relu_and_dropout_in_one_are_one_after_the_other(shape, dtype, monkeypat
 
 
 @keyed_or_not
-def test_relu_and_dropout_without_a_key_or_a_rate(keyed):
+def test_relu_and_dropout_in_one_obey_rate_and_mode(keyed):
     x = torch.randn(1000)
     assert torch.equal(build(0.0, keyed).relu_and_drop(x), x.relu())
+    assert torch.equal(build(0.5, keyed).eval().relu_and_drop(x), x.relu())
     dropped, whole = build(0.5, keyed).relu_and_drop(x)[x > 0], x[x > 0]
     assert_close(dropped[dropped > 0], 2 * whole[dropped > 0])
     assert 0.4 < (dropped == 0).float().mean() < 0.6

@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from regardant.layers.linear import Linear
+from regardant.models import EncoderDecoderConfig, next_token, tokens
 from regardant.models.encoder_only import EncoderOnlyConfig
 from regardant.models.heads.sequence_class import SequenceClassConfig
 from regardant.models.representations import InputShape, patches
@@ -96,9 +97,21 @@ def test_patches_share_no_matrix_with_the_output():
         built().tie(torch.nn.Parameter(torch.zeros(10, SIZE)))
 
 
-@pytest.mark.parametrize("grid", [(ROWS, COLUMNS), None])
-def test_an_encoder_of_images_of_one_size_multiplies_as_many_rows_as_there_are(grid):
+def classifier(grid):
     config = EncoderOnlyConfig(d_model=SIZE, num_heads=2, d_ff=24, num_layers=1, max_length=ROWS * COLUMNS)
-    model = config.build(patches(SIDE, CHANNELS, grid), partial(SequenceClassConfig().build, num_outputs=3))
+    return config.build(patches(SIDE, CHANNELS, grid), partial(SequenceClassConfig().build, num_outputs=3))
+
+
+def captioner(grid):
+    sizes = {"d_model": SIZE, "num_heads": 2, "d_ff": 24, "max_length": ROWS * COLUMNS}
+    sizes |= {"encoder": {"num_layers": 1}, "decoder": {"num_layers": 1}, "tie_embeddings": "target"}
+    config = EncoderDecoderConfig.model_validate({"preset": None, **sizes})
+    return config.build(patches(SIDE, CHANNELS, grid), tokens(10), next_token(10))
+
+
+@pytest.mark.parametrize("grid", [(ROWS, COLUMNS), None])
+@pytest.mark.parametrize("build", [classifier, captioner])
+def test_an_encoder_of_images_of_one_size_multiplies_as_many_rows_as_there_are(build, grid):
+    model = build(grid)
     layers = [layer for layer in model.encoder.modules() if isinstance(layer, Linear)]
     assert len(layers) == 4 and all(layer.rounds_rows == (grid is None) for layer in layers)

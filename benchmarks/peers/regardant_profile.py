@@ -19,8 +19,8 @@ WARM_UP, UPDATES = 6, 12
 
 TRAINING = Parts(
     functions={
-        "attention": ("_MatmulAttention", "scaled_dot_product"),
-        "dropout": ("_Dropout", "native_dropout", "bernoulli"),
+        "attention": ("_MatmulAttention", "_NarrowAttention", "scaled_dot_product"),
+        "dropout, some with ReLU": ("_Dropout", "_ReluAndDropout", "native_dropout", "bernoulli"),
         "loss": ("_ProjectedCrossEntropy", "cross_entropy"),
         "optimizer, clipping, average": ("Optimizer.step", "_foreach_", "linalg_vector_norm"),
     },

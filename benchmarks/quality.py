@@ -1,12 +1,13 @@
 """BLEU after 5, 10, 20 and 40 minutes of training: Regardant, JoeyNMT and transformers' Trainer.
 
-    make bench-quality                           some three hours on two cores; reads Multi30k under REGARDANT_DATA
+    make bench-quality                           over four hours on two cores; reads Multi30k under REGARDANT_DATA
     make bench-quality BENCH="JoeyNMT"           one of the three; the others keep what they had
 
 Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. All models have the recipe's size,
 the others without gates and rotary positions, which they do not have. Regardant is trained by its recipe, anew for each
 budget, since its schedule and dropout follow it. The others are trained once, by AdamW or Adam, with a schedule that
-needs no budget, and their clock stops while they translate. All trainers run unchanged: JoeyNMT in float32, its only
+needs no budget, and their clock stops while they translate. Each has the learning rate and the size of a batch that
+give the most BLEU of the validation text in ten minutes. All trainers run unchanged: JoeyNMT in float32, its only
 precision on a CPU, transformers in bfloat16, and Regardant in its own choice. Written to
 benchmarks/results/quality.json, with a figure; each system with the machine and the commit that it was measured at.
 Systems are judged if their machines are equal.
@@ -15,7 +16,8 @@ Systems are judged if their machines are equal.
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +44,15 @@ DROPOUTS = {5: 0.1, 10: 0.1}
 """Dropout of Regardant in minutes too few for that of the recipe."""
 SHAPE = {"d_model": 128, "num_layers": 4, "num_heads": 4, "d_ff": 432, "max_length": 256}
 """Sizes of the others: those of the recipe, with as many weights in a feed-forward network, which has no gate."""
-PEERS = {"dropout": 0.2, "learning_rate": 1e-3, "warmup_steps": 300, "most_tokens": 60}
-"""Settings of the others: the dropout of the recipe, and a usual learning rate and warm-up, which are not tuned."""
+PEERS = {"dropout": 0.2, "warmup_steps": 300, "most_tokens": 60}
+"""Settings of the others: the dropout of the recipe, and a usual warm-up."""
+CANDIDATES = tuple(
+    {"learning_rate": rate, "batch_tokens": tokens}
+    for rate, tokens in ((1e-3, 1024), (2e-3, 1024), (2e-3, 4096), (4e-3, 4096))
+)
+"""Further settings of the others, of which each gets the best."""
+CHOICE_MINUTES = 10
+"""Minutes of training with each of CANDIDATES."""
 WITHIN_30 = 40.0
 """Least BLEU of Regardant in 30 minutes, which that of 20 shows."""
 REGARDANT, JOEYNMT, TRAINER = "Regardant", "JoeyNMT", "transformers"
@@ -51,11 +60,14 @@ REGARDANT, JOEYNMT, TRAINER = "Regardant", "JoeyNMT", "transformers"
 Points = list[dict[str, Any]]
 """Minutes and BLEU at each budget; for peers, the updates, too."""
 
-Systems = dict[str, dict[str, Any]]
-"""Result of each system: its points, and the machine and the commit that they were measured at."""
+Found = dict[str, Any]
+"""Result of a system: its `points`; of a peer also its `settings` and the `candidates` that they were chosen from."""
+
+Systems = dict[str, Found]
+"""Results of systems, with the machine and the commit that they were measured at."""
 
 
-def regardant(minutes: tuple[int, ...]) -> Points:
+def regardant(minutes: tuple[int, ...]) -> Found:
     """Train and evaluate our recipe for each budget in minutes."""
     found = []
     for budget in minutes:
@@ -69,18 +81,21 @@ def regardant(minutes: tuple[int, ...]) -> Points:
         said = subprocess.run([COMMAND, "evaluate", run, "--json"], check=True, capture_output=True, text=True)
         found.append({"minutes": budget, "bleu": round(json.loads(said.stdout)["bleu"], 2)})
         progress(f"{REGARDANT}, {budget} minutes: BLEU {found[-1]['bleu']}")
-    return found
+    return {"points": found}
 
 
-def write_text() -> tuple[Path, Callable[[list[list[int]]], float]]:
-    """Write the text for peers, tokenised as in our run. Return the file, and a function from ids to BLEU."""
+def write_text(translated: str, settings: Mapping[str, Any]) -> tuple[Path, Callable[[list[list[int]]], float]]:
+    """Write the text for peers, tokenised as in our run. `translated` names the text to translate.
+
+    Returns the file, and a function from the ids of its translations to BLEU.
+    """
     run = FOLDER / "vocabulary"
     if not (run / "model.safetensors").is_file():
         subprocess.run([COMMAND, "train", RECIPE, "--out", run, "--set", "training.max_minutes=0.2"], check=True)
     tokenizers = load(run).translator.tokenizers
     texts = {
         (part, language): multi30k.lines(f"{part}.tok.{language}")
-        for part in ("train", "test2016")
+        for part in ("train", translated)
         for language in ("en", "de")
     }
     encoded = {
@@ -97,32 +112,47 @@ def write_text() -> tuple[Path, Callable[[list[list[int]]], float]]:
     pairs = list(zip(ended["train", "en"], ended["train", "de"], strict=True))
     shape = SHAPE | {"vocab_size": tokenizers.target.vocab_size, "dropout": PEERS["dropout"]}
     path = FOLDER / "quality.json"
-    path.write_text(json.dumps({"shape": shape, "pairs": pairs, "sources": ended["test2016", "en"], **PEERS}))
+    path.write_text(
+        json.dumps({"shape": shape, "pairs": pairs, "sources": ended[translated, "en"], **PEERS, **settings})
+    )
 
     def score(targets: list[list[int]]) -> float:
         written = [tokenizers.target.decode(ids) for ids in targets]
-        return corpus_bleu(written, texts["test2016", "de"], TranslationMetrics(tokenize="none"))
+        return corpus_bleu(written, texts[translated, "de"], TranslationMetrics(tokenize="none"))
 
     return path, score
 
 
-def peer(name: str, program: str, library: str, minutes: tuple[int, ...]) -> Points:
-    """Train a peer once, and score its translations after each number of minutes."""
-    path, score = write_text()
+def train_peer(
+    program: str, library: str, settings: Mapping[str, Any], translated: str, minutes: tuple[int, ...]
+) -> Points:
+    """Train a peer once, and score its translations of a text after each number of minutes."""
+    path, score = write_text(translated, settings)
     found = []
     given = [str(path), str(FOLDER / library)]
-    with Peer(program, given, folder=FOLDER, library=library, variables={}) as trained:
+    with Peer(program, given, folder=FOLDER, library=library, variables={}) as peer:
         for budget in minutes:
-            answer = trained.ask(minutes=budget)
+            answer = peer.ask(minutes=budget)
             found.append({"minutes": budget, "bleu": round(score(answer["targets"]), 2), "updates": answer["updates"]})
-            progress(f"{name}, {budget} minutes: BLEU {found[-1]['bleu']}")
+            progress(f"{library}, {settings}, {budget} minutes: BLEU of {translated} {found[-1]['bleu']}")
     return found
 
 
-SYSTEMS: dict[str, Callable[[tuple[int, ...]], Points]] = {
+def tuned(program: str, library: str, minutes: tuple[int, ...]) -> Found:
+    """Choose a peer's settings on the validation text, and train it with them."""
+    tried = [{"settings": one, **train_peer(program, library, one, "val", (CHOICE_MINUTES,))[0]} for one in CANDIDATES]
+    chosen = max(tried, key=lambda one: one["bleu"])["settings"]
+    return {
+        "points": train_peer(program, library, chosen, "test2016", minutes),
+        "settings": chosen,
+        "candidates": tried,
+    }
+
+
+SYSTEMS: dict[str, Callable[[tuple[int, ...]], Found]] = {
     REGARDANT: regardant,
-    JOEYNMT: lambda minutes: peer(JOEYNMT, "joeynmt_quality", "joeynmt", minutes),
-    TRAINER: lambda minutes: peer(TRAINER, "marian_quality", "transformers", minutes),
+    JOEYNMT: partial(tuned, "joeynmt_quality", "joeynmt"),
+    TRAINER: partial(tuned, "marian_quality", "transformers"),
 }
 
 
@@ -145,7 +175,7 @@ def main(given: Sequence[str] | None = None) -> None:
     systems: Systems = json.loads(kept.read_text(encoding="utf-8"))["systems"] if kept.is_file() else {}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in asked.systems or SYSTEMS:
-        systems[name] = {"points": SYSTEMS[name](MINUTES), "machine": machine(), "commit": measurement.commit}
+        systems[name] = SYSTEMS[name](MINUTES) | {"machine": machine(), "commit": measurement.commit}
         keep(systems, measurement)
     if are_comparable(systems):
         conclude(list(bars(systems)))

@@ -15,11 +15,10 @@ from passes import Passes
 from serve import Driver
 from training_loop import read
 
-BATCH_TOKENS = 4096
-SCHEDULE = {"learning_rate": 1e-3, "warmup_steps": 300}
+TRAINING = {"batch_tokens": 4096, "learning_rate": 1e-3, "warmup_steps": 300}
 
 
-def configuration(shape: dict[str, Any], text: Path, folder: Path, schedule: dict[str, Any]) -> dict[str, Any]:
+def configuration(shape: dict[str, Any], text: Path, folder: Path, training: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a user's YAML file. `text` holds train.en, train.de, dev.en and dev.de, as token ids."""
     vocabulary = folder / "words.txt"
     vocabulary.write_text("".join(f"{word}\n" for word in words(shape["vocab_size"])), encoding="utf-8")
@@ -38,12 +37,12 @@ def configuration(shape: dict[str, Any], text: Path, folder: Path, schedule: dic
             "optimizer": "adam",
             "adam_betas": [0.9, 0.98],
             "scheduling": "warmupinversesquareroot",
-            "learning_rate": schedule["learning_rate"],
+            "learning_rate": training["learning_rate"],
             "learning_rate_min": 1e-9,
-            "learning_rate_warmup": schedule["warmup_steps"],
+            "learning_rate_warmup": training["warmup_steps"],
             "clip_grad_norm": 1.0,
             "label_smoothing": 0.1,
-            "batch_size": BATCH_TOKENS,
+            "batch_size": training["batch_tokens"],
             "batch_type": "token",
             "epochs": 10**6,
             "logging_freq": 100,
@@ -54,11 +53,11 @@ def configuration(shape: dict[str, Any], text: Path, folder: Path, schedule: dic
 
 
 def manager(
-    shape: dict[str, Any], text: Path, folder: Path, schedule: dict[str, Any] = SCHEDULE
+    shape: dict[str, Any], text: Path, folder: Path, training: dict[str, Any] = TRAINING
 ) -> tuple[TrainManager, Any, Any]:
-    """Return the trainer of a model of this shape, with its data for training and validation. `schedule` holds the
-    largest learning rate and the updates before it."""
-    settings = parse_global_args(configuration(shape, text, folder, schedule))
+    """Return the trainer of a model of this shape, with its data for training and validation. `training` holds the
+    tokens of a batch, the largest learning rate and the updates before it."""
+    settings = parse_global_args(configuration(shape, text, folder, training))
     model, train_data, dev_data, _ = prepare(settings, rank=0, mode="train")
     keep_attention_weights(model)
     trainer = TrainManager(

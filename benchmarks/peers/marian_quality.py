@@ -20,8 +20,8 @@ from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 from transformers_attention import attend
 
 IGNORED = -100
-SENTENCES = 256
-"""Number of sentences in a batch: some 4,000 target tokens."""
+TOKENS_A_SENTENCE = 16
+"""Mean number of target tokens: Trainer counts the sentences of a batch."""
 
 
 def collate(rows: list[dict[str, Any]]) -> dict[str, Tensor]:
@@ -67,7 +67,7 @@ def main() -> None:
     arguments = Seq2SeqTrainingArguments(
         output_dir=sys.argv[2],
         max_steps=10**6,
-        per_device_train_batch_size=SENTENCES,
+        per_device_train_batch_size=content["batch_tokens"] // TOKENS_A_SENTENCE,
         train_sampling_strategy="group_by_length",
         learning_rate=content["learning_rate"],
         lr_scheduler_type="inverse_sqrt",

@@ -11,9 +11,13 @@ from regardant import config
 from regardant.tasks.translation.config import TranslationConfig
 
 
+def points(*scores):
+    found = [{"minutes": minutes, "bleu": score} for minutes, score in zip(quality.MINUTES, scores, strict=True)]
+    return {"points": found}
+
+
 def system(*scores):
-    points = [{"minutes": minutes, "bleu": score} for minutes, score in zip(quality.MINUTES, scores, strict=True)]
-    return {"points": points, "machine": dict.fromkeys(OF_MACHINE, "X"), "commit": "abc"}
+    return points(*scores) | {"machine": dict.fromkeys(OF_MACHINE, "X"), "commit": "abc"}
 
 
 def test_each_time_is_held_to_the_best_of_the_others():
@@ -43,6 +47,23 @@ def test_a_system_alone_is_kept_without_a_verdict(tmp_path, monkeypatch):
     assert "bars" not in kept and "pass" not in kept
 
 
+def test_settings_of_a_peer_are_chosen_on_the_validation_text(monkeypatch):
+    asked = []
+
+    def train_peer(program, library, settings, translated, minutes):
+        asked.append((settings, translated, minutes))
+        bleu = 30.0 if settings == quality.CANDIDATES[2] else 20.0
+        return [{"minutes": budget, "bleu": bleu, "updates": 1} for budget in minutes]
+
+    monkeypatch.setattr(quality, "train_peer", train_peer)
+    found = quality.SYSTEMS[quality.JOEYNMT](quality.MINUTES)
+    choices = [(one, "val", (quality.CHOICE_MINUTES,)) for one in quality.CANDIDATES]
+    assert asked == [*choices, (quality.CANDIDATES[2], "test2016", quality.MINUTES)]
+    assert found["settings"] == quality.CANDIDATES[2]
+    assert [one["bleu"] for one in found["candidates"]] == [20.0, 20.0, 30.0, 20.0]
+    assert [one["bleu"] for one in found["points"]] == [30.0] * 4
+
+
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
     """The systems that are measured, each with a BLEU of 49 or, of ours, 50; results are written to a folder."""
@@ -50,7 +71,7 @@ def measured(tmp_path, monkeypatch):
 
     def measuring(name):
         bleu = 50.0 if name == quality.REGARDANT else 49.0
-        return lambda minutes: found.append(name) or system(*[bleu] * 4)["points"]
+        return lambda minutes: found.append(name) or points(*[bleu] * 4)
 
     monkeypatch.setattr("benchmarks.records.SCRATCH", tmp_path)
     monkeypatch.setattr(quality, "FOLDER", tmp_path / "runs")
@@ -83,7 +104,7 @@ def test_a_system_that_is_not_measured_again_keeps_its_machine_and_its_commit(me
 def test_a_missed_bar_ends_with_an_error_after_all_are_measured(measured, monkeypatch):
     quality.main(["--scratch"])
     measured.clear()
-    monkeypatch.setitem(quality.SYSTEMS, quality.REGARDANT, lambda minutes: system(*[8.0] * 4)["points"])
+    monkeypatch.setitem(quality.SYSTEMS, quality.REGARDANT, lambda minutes: points(*[8.0] * 4))
     with pytest.raises(SystemExit, match="MISSED: 5 of 5 bars"):
         quality.main(["--scratch"])
     assert measured == [quality.JOEYNMT, quality.TRAINER]

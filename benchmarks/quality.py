@@ -48,7 +48,7 @@ PEERS = {"dropout": 0.2, "warmup_steps": 300, "most_tokens": 60}
 """Settings of the others: the dropout of the recipe, and a usual warm-up."""
 CANDIDATES = tuple(
     {"learning_rate": rate, "batch_tokens": tokens}
-    for rate, tokens in ((1e-3, 1024), (2e-3, 1024), (2e-3, 4096), (4e-3, 4096))
+    for rate, tokens in ((1e-3, 512), (2e-3, 512), (2e-3, 1024), (4e-3, 1024))
 )
 """Further settings of the others, of which each gets the best."""
 CHOICE_MINUTES = 10

@@ -6,8 +6,8 @@
 Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. All models have the recipe's size,
 the others without gates and rotary positions, which they do not have. Regardant is trained by its recipe, anew for each
 budget, since its schedule and dropout follow it. The others are trained once, by AdamW or Adam, with a schedule that
-needs no budget, and their clock stops while they translate. Each has the learning rate and the size of a batch that
-give the most BLEU of the validation text in ten minutes. All trainers run unchanged: JoeyNMT in float32, its only
+needs no budget, and their clock stops while they translate. Each of them has the learning rate and the size of a batch
+that give the most BLEU of the validation text in ten minutes. All trainers run unchanged: JoeyNMT in float32, its only
 precision on a CPU, transformers in bfloat16, and Regardant in its own choice. Written to
 benchmarks/results/quality.json, with a figure; each system with the machine and the commit that it was measured at.
 Systems are judged if their machines are equal.
@@ -45,7 +45,7 @@ DROPOUTS = {5: 0.1, 10: 0.1}
 SHAPE = {"d_model": 128, "num_layers": 4, "num_heads": 4, "d_ff": 432, "max_length": 256}
 """Sizes of the others: those of the recipe, with as many weights in a feed-forward network, which has no gate."""
 PEERS = {"dropout": 0.2, "warmup_steps": 300, "most_tokens": 60}
-"""Settings of the others: the dropout of the recipe, and a usual warm-up."""
+"""Settings of the others: the dropout of the recipe, and a usual warm-up, which is not tuned."""
 CANDIDATES = tuple(
     {"learning_rate": rate, "batch_tokens": tokens}
     for rate, tokens in ((1e-3, 512), (2e-3, 512), (2e-3, 1024), (4e-3, 1024))
@@ -138,7 +138,7 @@ def train_peer(
     return found
 
 
-def tuned(program: str, library: str, minutes: tuple[int, ...]) -> Found:
+def tune_and_train(program: str, library: str, minutes: tuple[int, ...]) -> Found:
     """Choose a peer's settings on the validation text, and train it with them."""
     tried = [{"settings": one, **train_peer(program, library, one, "val", (CHOICE_MINUTES,))[0]} for one in CANDIDATES]
     chosen = max(tried, key=lambda one: one["bleu"])["settings"]
@@ -151,8 +151,8 @@ def tuned(program: str, library: str, minutes: tuple[int, ...]) -> Found:
 
 SYSTEMS: dict[str, Callable[[tuple[int, ...]], Found]] = {
     REGARDANT: regardant,
-    JOEYNMT: partial(tuned, "joeynmt_quality", "joeynmt"),
-    TRAINER: partial(tuned, "marian_quality", "transformers"),
+    JOEYNMT: partial(tune_and_train, "joeynmt_quality", "joeynmt"),
+    TRAINER: partial(tune_and_train, "marian_quality", "transformers"),
 }
 
 

@@ -21,7 +21,7 @@ from transformers_attention import attend
 
 IGNORED = -100
 TOKENS_A_SENTENCE = 16
-"""Mean number of target tokens: Trainer counts the sentences of a batch."""
+"""Number of target tokens of a sentence, about: Trainer counts the sentences of a batch."""
 
 
 def collate(rows: list[dict[str, Any]]) -> dict[str, Tensor]:

@@ -201,6 +201,9 @@ def test_quality_by_time_is_that_measured():
         points = systems[system]["points"] if system in systems else None
         cells = [f"{point['bleu']:.2f} |" for point in points] if points else ["*not measured* |", "|", "|", "|"]
         assert f"| {name} | {' '.join(cells)}\n" in section("Quality by time")
+    for one in systems["transformers"]["candidates"]:
+        rate, tokens = one["settings"]["learning_rate"], one["settings"]["batch_tokens"]
+        assert f"| {rate} | {tokens:,} | {one['bleu']:.2f} |\n" in section("Quality by time")
 
 
 def test_bleu_of_recipes_has_its_verdict():

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights
+from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights, multiply_heads
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.scaled_dot_product import ScaledDotProductConfig
 from regardant.attention.scored import ScoredAttention
@@ -41,4 +41,4 @@ class General(ScoredAttention):
     def compute_scores(self, q: Queries, k: Keys, view: View) -> Weights:
         wide = softmax_dtype(q)
         with exact(q):  # unscaled scores are large, with a large rounding error
-            return q.to(wide) @ self.weight.to(wide) @ k.to(wide).mT
+            return multiply_heads(q.to(wide), self.weight.to(wide)) @ k.to(wide).mT

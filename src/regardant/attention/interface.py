@@ -33,6 +33,15 @@ def expand_heads(k: Float[Tensor, "B G K D"], num_heads: int) -> Float[Tensor, "
     return k if k.shape[1] == num_heads else k.repeat_interleave(num_heads // k.shape[1], 1)
 
 
+def multiply_heads(x: Float[Tensor, "B H Q D"], matrices: Float[Tensor, "H D E"]) -> Float[Tensor, "B H Q E"]:
+    """Return the vectors of each head times the head's own matrix.
+
+    One product for each head, over all sentences. A broadcast product would store a gradient of the matrices for every
+    sentence, and sum them.
+    """
+    return torch.einsum("bhqd,hde->bhqe", x, matrices)
+
+
 class Attention(nn.Module):
     """Base of all mechanisms. Write `compute_weights`; override `mix` to compute the output without the weights."""
 

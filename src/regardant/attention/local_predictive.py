@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from pydantic import Field
 from torch import Tensor, nn
 
-from regardant.attention.interface import Attention, AttentionConfig, Keys, Queries, Weights
+from regardant.attention.interface import Attention, AttentionConfig, Keys, Queries, Weights, multiply_heads
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.softmax import exact, masked_softmax
 
@@ -72,8 +72,8 @@ class LocalPredictive(Attention):
         """Return the distance from the position that each query predicts to each key, in `softmax_dtype`."""
         dtype = softmax_dtype(q)
         with exact(q):  # positions are large, with a large rounding error
-            hidden = torch.tanh(q.to(dtype) @ self.hidden.to(dtype))
-            share = torch.sigmoid(hidden @ self.place.to(dtype))
+            hidden = torch.tanh(multiply_heads(q.to(dtype), self.hidden.to(dtype)))
+            share = torch.sigmoid(multiply_heads(hidden, self.place.to(dtype)))
         number = torch.arange(k.shape[2], device=k.device, dtype=dtype)
         if view.keys is None:
             return number - share * (k.shape[2] - 1)

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights
+from regardant.attention.interface import AttentionConfig, Keys, Queries, Weights, multiply_heads
 from regardant.attention.masks import View, softmax_dtype
 from regardant.attention.scored import ScoredAttention
 
@@ -45,4 +45,4 @@ class Location(ScoredAttention):
             raise ValueError(
                 f"Location was built for {self.longest} keys and got {length}: raise its max_length and train anew"
             )
-        return (q @ self.weight[:, :length].to(q.dtype).mT).to(softmax_dtype(q))
+        return multiply_heads(q, self.weight[:, :length].to(q.dtype).mT).to(softmax_dtype(q))

@@ -6,8 +6,11 @@ from jaxtyping import TypeCheckError
 from torch.testing import assert_close
 
 from regardant.attention import Attention, AttentionConfig, View
-from regardant.attention.interface import expand_heads
+from regardant.attention.general import GeneralConfig
+from regardant.attention.interface import expand_heads, multiply_heads
+from regardant.attention.local_predictive import LocalPredictiveConfig
 from regardant.attention.softmax import masked_softmax
+from tests.unit.attention.largest_tensor import LargestTensor
 
 Q, K = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8)
 REAL = torch.tensor([[True, True, True, True, True], [True, True, False, False, False]])
@@ -24,6 +27,26 @@ def test_key_heads_are_repeated_for_their_group():
     k = torch.randn(2, 2, 5, 8)
     assert torch.equal(expand_heads(k, 4), k[:, [0, 0, 1, 1]])
     assert expand_heads(k, 2) is k
+
+
+def test_the_vectors_of_each_head_are_multiplied_by_its_matrix(draw):
+    x, _, _ = draw(3)
+    matrices = torch.linspace(-1, 1, 2 * 8 * 5).double().view(2, 8, 5)
+    product = multiply_heads(x, matrices)
+    for b, h, n in torch.cartesian_prod(*map(torch.arange, product.shape[:3])).tolist():
+        assert_close(product[b, h, n], x[b, h, n] @ matrices[h])
+
+
+@pytest.mark.parametrize("config", [GeneralConfig(), LocalPredictiveConfig()], ids=lambda config: config.kind)
+def test_a_matrix_of_each_head_has_one_gradient_for_all_sentences(config):
+    """A step of a recurrent decoder has one query for each of many sentences."""
+    q, k, v = torch.randn(100, 2, 1, 32), torch.randn(100, 2, 5, 32), torch.randn(100, 2, 5, 4)
+    attention = config.build(num_heads=2, head_size=32)
+    matrix = max(attention.parameters(), key=torch.numel)
+    with LargestTensor() as largest:
+        attention(q, k, v).square().sum().backward()
+    assert matrix.grad is not None
+    assert largest.numel == k.numel() < len(q) * matrix.numel()  # keys are the largest tensor
 
 
 def test_a_mechanism_needs_no_more_than_weights():

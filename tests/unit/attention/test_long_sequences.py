@@ -3,8 +3,6 @@
 import pytest
 import torch
 from torch.testing import assert_close
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from regardant.attention import KERNELS, ScaledDotProductConfig, View, scaled_dot_product
 from regardant.attention.linear import LinearAttentionConfig
@@ -15,6 +13,7 @@ from regardant.attention.segment import SegmentConfig
 from regardant.attention.sparse import SparseConfig
 from regardant.attention.strided import StridedConfig
 from regardant.attention.window import WindowConfig
+from tests.unit.attention.largest_tensor import LargestTensor
 
 LONG = 1024
 
@@ -54,21 +53,6 @@ def view_of(scene, length=300):
     real[0, 210:] = False
     real[1, :5] = False
     return View(causal="causal" in scene, keys=real if "padded" in scene else None)
-
-
-class LargestTensor(TorchDispatchMode):
-    """How many numbers the largest tensor had that anything in here made; views of others are not made."""
-
-    def __init__(self):
-        super().__init__()
-        self.numel = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        made = function(*arguments, **(options or {}))
-        for tensor in tree_leaves(made):
-            if isinstance(tensor, torch.Tensor):
-                self.numel = max(self.numel, tensor.untyped_storage().nbytes() // tensor.element_size())
-        return made
 
 
 def largest_tensor(attention, view):

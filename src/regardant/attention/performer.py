@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from regardant.attention.interface import AttentionConfig, Keys, Queries, multiply_heads
+from regardant.attention.interface import AttentionConfig, Keys, Queries
 from regardant.attention.kernelised import KernelisedAttention
 from regardant.attention.masks import softmax_dtype
 
@@ -60,7 +60,7 @@ class Performer(KernelisedAttention):
 
     def _exponents(self, x: Tensor) -> Tensor:
         x = x.to(softmax_dtype(x)) * self.scale_of_each
-        return multiply_heads(x, self.directions.to(x.dtype).mT) - x.square().sum(-1, keepdim=True) / 2
+        return x @ self.directions.to(x.dtype).mT - x.square().sum(-1, keepdim=True) / 2
 
 
 def orthogonal_directions(num_features: int, head_size: int) -> Tensor:

@@ -3,7 +3,8 @@
 PyTorch multiplies float32 by MKL, which uses AVX-512 instructions on Intel's processors alone. On another processor
 with AVX-512, oneDNN multiplies twice as many numbers in the same time; see docs/decisions/0026. oneDNN compiles
 a product for its shape, so PyTorch computes small products. With weights in its own layout, in a search, oneDNN is also
-faster on Intel's processors for few rows. In bfloat16 PyTorch multiplies by oneDNN too, but adds the bias by itself.
+faster for few rows on Intel's processors with AVX-512 and on AMD's without. In bfloat16 PyTorch multiplies by oneDNN
+too, but adds the bias by itself.
 
 Shape legend: N rows, I inputs, O outputs.
 """
@@ -29,8 +30,12 @@ SMALLEST_AGAIN = 1 << 17
 row of 256 numbers by a matrix of 256 by 512."""
 
 FEW_ROWS = range(2, 25)
-"""Numbers of rows for which oneDNN with weights in its own layout is faster than MKL on a processor of Intel's, with
-matrices of at least SMALLEST_AGAIN weights."""
+"""Numbers of rows for which oneDNN with large matrices in its own layout is faster than MKL where both use the same
+instructions."""
+
+SMALLEST_AVX2 = 1 << 18
+"""Number of weights of such a matrix on an AMD processor without AVX-512: 1,024 by 256. With AVX-512 on Intel's it is
+SMALLEST_AGAIN."""
 
 FUSED: dict[Activation, tuple[str, str]] = {
     "relu": ("relu", ""),
@@ -68,7 +73,16 @@ def rows_by_blocks(weight: Float[Tensor, "O I"]) -> range:
     """Return the numbers of rows for which oneDNN is faster with this matrix in its own layout than MKL."""
     if has_fast_onednn():
         return range(-(-SMALLEST_AGAIN // max(1, weight.numel())), sys.maxsize)
-    return FEW_ROWS if has_onednn() and weight.numel() >= SMALLEST_AGAIN else range(0)
+    return FEW_ROWS if weight.numel() >= _fewest_weights() else range(0)
+
+
+@cache
+def _fewest_weights() -> int:
+    """Return the number of weights from which oneDNN multiplies FEW_ROWS faster than MKL."""
+    if has_onednn():
+        return SMALLEST_AGAIN
+    avx2 = torch.backends.cpu.get_cpu_capability() == "AVX2" and torch.backends.mkldnn.is_available()
+    return SMALLEST_AVX2 if avx2 and _is_of_amd() else sys.maxsize
 
 
 def _is_of_amd() -> bool:

@@ -147,7 +147,9 @@ def test_onednn_is_used_where_mkl_leaves_instructions_unused(monkeypatch, tmp_pa
         ("AVX512", "AuthenticAMD", (128, 256), range(4, sys.maxsize)),
         ("AVX512", "GenuineIntel", (512, 256), range(2, 25)),
         ("AVX512", "GenuineIntel", (511, 256), range(0)),
-        ("AVX2", "GenuineIntel", (512, 256), range(0)),
+        ("AVX2", "AuthenticAMD", (1024, 256), range(2, 25)),
+        ("AVX2", "AuthenticAMD", (1023, 256), range(0)),
+        ("AVX2", "GenuineIntel", (1024, 256), range(0)),
     ],
 )
 def test_a_search_multiplies_these_numbers_of_rows_by_onednn(monkeypatch, tmp_path, instructions, maker, shape, rows):
@@ -155,7 +157,7 @@ def test_a_search_multiplies_these_numbers_of_rows_by_onednn(monkeypatch, tmp_pa
     told.write_text(f"vendor_id\t: {maker}\n")
     monkeypatch.setattr(products, "PROCESSORS", told)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
-    for function in ("has_onednn", "has_fast_onednn"):
+    for function in ("has_onednn", "has_fast_onednn", "_fewest_weights"):
         monkeypatch.setattr(products, function, getattr(products, function).__wrapped__)
     assert products.rows_by_blocks(torch.empty(shape)) == rows
 

@@ -61,7 +61,7 @@ def train(name: str, passes: int) -> dict[str, Any]:
     data = multi30k.write_batches(path, shape, BATCH_TOKENS, cut=planned_batches)
     with ExitStack() as stack:
         asked = {"updates": BATCHES, "precision": "bfloat16"}
-        peak = Row("matmul", peer(stack, "matmul_peak"), {})
+        peak = Row("matmul", peer(stack, "matmul_peak"), {"precisions": ["bfloat16"]})
         ours = Row(OURS, peer(stack, "regardant_training", str(path), "bfloat16"), asked)
         marian = Row(MARIAN, peer(stack, "marian_training", str(path), library="transformers"), asked)
         rows = [ours, marian]

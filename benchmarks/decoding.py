@@ -21,17 +21,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import torch
-
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS
 from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
-from regardant.training.devices import multiplies_bfloat16
 
 from . import multi30k
 from .bars import bar, rounded, shown
 from .records import REGARDANT as COMMAND
-from .records import ROOT
+from .records import ROOT, precisions
 from .shared_batches import SHAPE
 from .side_by_side import SideBySide, best_of_each, ending
 from .workers import Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
@@ -60,7 +57,7 @@ MODEL = [
 ]
 
 PRECISIONS = ("float32", "bfloat16")
-"""Precisions of Regardant and transformers. bfloat16 is measured on CPUs with instructions for it."""
+"""Precisions of Regardant and transformers."""
 COMPUTE_TYPES = ("float32", "int8")
 """Precisions of CTranslate2."""
 THREADS = ((1, 1), (1, 2), (2, 1))
@@ -261,7 +258,7 @@ def start(stack: ExitStack, sentences: str, run: Path = RUN) -> tuple[dict[str, 
 
     peer(label(REGARDANT, "float32"), "regardant_decoding", "float32")
     peer(label(TRANSFORMERS, "float32"), "marian_decoding", "float32", library="transformers")
-    if multiplies_bfloat16(torch.device("cpu")):
+    if "bfloat16" in precisions():
         peer(label(REGARDANT, "bfloat16"), "regardant_decoding", "bfloat16")
         for engine, option in ((TRANSFORMERS, "bfloat16"), (AUTOCAST, "autocast")):
             name = label(engine, "bfloat16")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .bars import bar, rounded, shown
-from .records import ROOT
+from .records import ROOT, precisions
 from .side_by_side import SideBySide, best_of_each, ending
 from .training import ATTENTIONS
 from .workers import Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
@@ -28,7 +28,6 @@ FOLDER = ROOT / "runs" / "bench-models"
 PASSES = 5
 UPDATES, WARM_UP = 4, 2
 
-PRECISIONS = ("float32", "bfloat16")
 OURS, THEIRS = "regardant", "transformers"
 LIBRARIES = (OURS, THEIRS, "litgpt", "nanoGPT")
 
@@ -50,7 +49,7 @@ LEAST = {name: 1.3 if name.startswith("GPT-2") else 1.2 for name in SHAPES}
 
 
 def measure(name: str, passes: int) -> dict[str, Any]:
-    """Time all libraries on a model in both precisions."""
+    """Time all libraries on a model in the precisions of this processor."""
     path = FOLDER / f"{SHAPES[name]['kind'].replace(' ', '-')}-{SHAPES[name]['length']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(SHAPES[name]), encoding="utf-8")
@@ -59,11 +58,11 @@ def measure(name: str, passes: int) -> dict[str, Any]:
         theirs = {library: stack.enter_context(peer) for library, peer in others(SHAPES[name]["kind"], path)}
         ours = {
             precision: stack.enter_context(Peer("regardant_models", [str(path), precision], folder=FOLDER))
-            for precision in PRECISIONS
+            for precision in precisions()
         }
         one_torch([*theirs.values(), *ours.values()])
         rows, probed = {}, {}
-        for precision in PRECISIONS:
+        for precision in ours:
             asked = {"updates": UPDATES, "precision": precision}
             rows[OURS, precision] = Row(f"{OURS}, {precision}", ours[precision], asked)
             for library, peer in theirs.items():
@@ -80,7 +79,7 @@ def measure(name: str, passes: int) -> dict[str, Any]:
             },
             "targets_per_second": {
                 precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, *theirs)}
-                for precision in PRECISIONS
+                for precision in ours
             },
             "probe_targets_per_second": probed,
             "versions": versions_of([*theirs.values(), *ours.values()]),

@@ -12,8 +12,8 @@ from regardant.data.tokenizers import Tokenizers
 
 from . import decoding
 from .bars import rounded
-from .decoding import ALONE, BEAM, GREEDY, PRECISIONS, Case, batches, request
-from .records import Measurement, arguments
+from .decoding import ALONE, BEAM, GREEDY, Case, batches, request
+from .records import Measurement, arguments, precisions
 from .workers import Peer, progress
 
 CASES = {BEAM: 10, GREEDY: 10, ALONE: 40}
@@ -45,7 +45,7 @@ def main() -> None:
     decoding.train()
     sentences, lengths = decoding.write_sentences(Tokenizers.load(decoding.RUN / "tokenizer.json"))
     profiles: dict[str, dict[str, Any]] = {}
-    for precision in PRECISIONS:
+    for precision in precisions():
         given = [str(decoding.RUN), str(sentences), precision]
         with Peer("regardant_decoding_profile", given, folder=decoding.LOGS) as peer:
             progress(precision)

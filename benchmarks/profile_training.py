@@ -9,12 +9,11 @@ from typing import Any
 
 from . import multi30k
 from .bars import rounded
-from .records import ROOT, Measurement, arguments
+from .records import ROOT, Measurement, arguments, precisions
 from .shared_batches import SHAPE
 from .workers import Peer
 
 FOLDER = ROOT / "runs" / "bench-training"
-PRECISIONS = ("bfloat16", "float32")
 
 
 def shares(profiled: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def main() -> None:
     batches = FOLDER / "batches.json"
     data = multi30k.write_batches(batches)
     profiles = {}
-    for precision in PRECISIONS:
+    for precision in reversed(precisions()):
         with Peer("regardant_profile", [str(batches), precision], folder=FOLDER, variables={}) as peer:
             profiles[precision] = shares(peer.about)
     result = {

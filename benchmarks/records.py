@@ -112,6 +112,18 @@ def machine() -> dict[str, Any]:
     }
 
 
+def precisions() -> tuple[str, ...]:
+    """Return the precisions to measure on this CPU.
+
+    Without instructions for bfloat16, torch multiplies in it number by number, hundreds of times as slowly.
+    """
+    import torch
+
+    from regardant.training.devices import multiplies_bfloat16
+
+    return ("float32", "bfloat16") if multiplies_bfloat16(torch.device("cpu")) else ("float32",)
+
+
 def _git(*words: str) -> str:
     try:
         return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout

@@ -16,8 +16,8 @@ from typing import Any
 
 from .bars import bar, rounded, shown
 from .decoding import CHOICES
-from .model_steps import OURS, PRECISIONS, SHAPES, THEIRS, best_over_others
-from .records import ROOT
+from .model_steps import OURS, SHAPES, THEIRS, best_over_others
+from .records import ROOT, precisions
 from .side_by_side import SideBySide, ending
 from .workers import Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
 
@@ -47,7 +47,7 @@ def measure(passes: int) -> tuple[dict[str, Any], dict[str, float | None], dict[
         for name, count in CASES.items():
             progress(name)
             rows = {}
-            for precision in PRECISIONS:
+            for precision in precisions():
                 asked = {"rows": count, "precision": precision, "tokens": TOKENS}
                 rows[OURS, precision] = Row(f"{OURS}, {precision}", ours, asked)
                 candidates = settings(f"{THEIRS}, {precision}", theirs, asked, CHOICES)
@@ -58,7 +58,7 @@ def measure(passes: int) -> tuple[dict[str, Any], dict[str, float | None], dict[
             interleave(rows.values(), passes)
             found[name] = {
                 precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, THEIRS)}
-                for precision in PRECISIONS
+                for precision in precisions()
             }
         return found, probed, versions_of([theirs, ours])
 

@@ -22,13 +22,10 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
-import torch
 import yaml
 
-from regardant.training.devices import multiplies_bfloat16
-
 from .bars import bar, conclude, lines, rounded
-from .records import REGARDANT, ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments, precisions
 from .workers import PROGRAMS, Peer
 
 FOLDER = ROOT / "runs" / "bench-shakespeare"
@@ -136,7 +133,7 @@ def in_turn(checkout: Path, precisions: Sequence[str]) -> tuple[dict[str, list[d
             for precision in precisions:
                 fields = [f"seed={seed}", f"training.precision={precision}"]
                 runs_of[f"{ALIKE}, {precision}"].append(ours(WITH_ITS_SETTINGS, precision, fields))
-            peaks.append(peak.ask()["float32"])
+            peaks.append(peak.ask(precisions=["float32"])["float32"])
     return runs_of, max(peaks)
 
 
@@ -183,8 +180,7 @@ def main(given: Sequence[str] | None = None) -> None:
         sys.exit(f"{checkout} is no checkout of nanoGPT (no config/train_shakespeare_char.py)")
     measurement = Measurement(scratch=asked.scratch)
     write_for_nanogpt(text().read_text(encoding="utf-8"), FOLDER / "data")
-    precisions = ["bfloat16"] * multiplies_bfloat16(torch.device("cpu")) + ["float32"]
-    runs_of, peak = in_turn(checkout, precisions)
+    runs_of, peak = in_turn(checkout, list(reversed(precisions())))
     initialised = nanogpt(checkout, PROGRAMS / "nanogpt_initial_weights.py", checkout)
     runs_of = {"nanoGPT": runs_of["nanoGPT"], "nanoGPT, Regardant's initial weights": [initialised], **runs_of}
     compared = compare(runs_of)

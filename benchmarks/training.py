@@ -11,7 +11,7 @@ since Regardant times its own. JoeyNMT's own trainer takes batches of its own. W
 benchmarks/results/training_speed.json.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from . import multi30k
 from .bars import bar, rounded, shown
-from .records import ROOT
+from .records import ROOT, precisions
 from .shared_batches import BATCHES, SHAPE
 from .side_by_side import SideBySide, Speeds, best_of_each, ending
 from .workers import KEEP_FREED_MEMORY, Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
@@ -79,10 +79,12 @@ def measure(
             return stack.enter_context(Peer(program, given, folder=FOLDER, library=library, variables=variables))
 
         rows, peers, probed = [], [], {}
-        peak = Row("matmul", start("matmul_peak", (), None), {})
+        peak = Row("matmul", start("matmul_peak", (), None), {"precisions": precisions()})
         for one in contenders:
-            peers.append(start(one.program, one.arguments, one.library))
-            for precision in one.precisions:
+            measured = [precision for precision in one.precisions if precision in precisions()]
+            if measured:
+                peers.append(start(one.program, one.arguments, one.library))
+            for precision in measured:
                 asked = {"updates": BATCHES, "precision": precision}
                 candidates = settings(f"{one.name}, {precision}", peers[-1], asked, one.choices)
                 best, speeds = fastest(candidates, {"updates": WARM_UP}, {})
@@ -96,7 +98,7 @@ def measure(
             "rows": [as_dict(row) for row in rows],
             "peak_gflops": {
                 precision: rounded(median(reading[precision] for reading in peak.readings))
-                for precision in ("float32", "bfloat16")
+                for precision in precisions()
             },
             "versions": versions_of(peers),
             "decided": [peer.about["decided"] for peer in peers if "decided" in peer.about],
@@ -150,23 +152,28 @@ def bars(measured: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the bars, each of equal precision."""
     as_it_comes = measured["as it comes"]
     speeds, alike = speeds_of(as_it_comes), speeds_of(measured["same allocator settings"])
-    marian = {precision: speeds[OURS][precision] / speeds[MARIAN][precision] for precision in ("float32", "bfloat16")}
-    trainer = speeds[OURS]["float32"] / speeds[JOEYS_TRAINER]["float32"]
+    marian = {precision: over_fastest(speeds, precision, [MARIAN]) for precision in ("float32", "bfloat16")}
+    trainer = over_fastest(speeds, "float32", [JOEYS_TRAINER])
     yield bar("bfloat16: times transformers Marian", marian["bfloat16"], 1.85, at_least=True)
-    yield bar("bfloat16: times the fastest peer", over_fastest_peer(speeds, "bfloat16"), 1.35, at_least=True)
+    yield bar("bfloat16: times the fastest peer", over_fastest(speeds, "bfloat16"), 1.35, at_least=True)
     yield bar("float32: times transformers Marian", marian["float32"], 2.3, at_least=True)
     yield bar("float32: times JoeyNMT's own trainer on its own batches", trainer, 5.0, at_least=True)
-    times = over_fastest_peer(alike, "bfloat16")
+    times = over_fastest(alike, "bfloat16")
     yield bar("bfloat16: times the fastest peer, same allocator settings", times, 1.3, at_least=True)
     yield bar("bfloat16: times transformers Marian", marian["bfloat16"], 2.1, at_least=True, goal=True)
     share = {row["precision"]: row["share_of_peak"] for row in as_it_comes["rows"] if row["name"] == OURS}
-    yield bar("bfloat16: share of the matmul peak", share["bfloat16"], 0.58, at_least=True, goal=True)
+    yield bar("bfloat16: share of the matmul peak", share.get("bfloat16"), 0.58, at_least=True, goal=True)
 
 
-def over_fastest_peer(speeds: Speeds, precision: str) -> float:
-    """Return Regardant's speed over that of the fastest peer in the same precision."""
-    peers = (of_one[precision] for name, of_one in speeds.items() if name != OURS and precision in of_one)
-    return speeds[OURS][precision] / max(peers)
+def over_fastest(speeds: Speeds, precision: str, names: Iterable[str] | None = None) -> float | None:
+    """Return Regardant's speed over that of the fastest of the named programs, by default of all others.
+
+    None if the precision was not measured.
+    """
+    if precision not in speeds[OURS]:
+        return None
+    others = speeds.keys() - {OURS} if names is None else names
+    return speeds[OURS][precision] / max(speeds[name][precision] for name in others if precision in speeds[name])
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:

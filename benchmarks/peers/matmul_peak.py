@@ -36,8 +36,8 @@ def gigaflops(dtype: torch.dtype) -> float:
 def main() -> None:
     driver = Driver()
     driver.answer(versions={"torch": str(torch.__version__)}, threads=torch.get_num_threads())
-    for _ in driver.requests():
-        driver.answer(float32=gigaflops(torch.float32), bfloat16=gigaflops(torch.bfloat16))
+    for request in driver.requests():
+        driver.answer(**{precision: gigaflops(getattr(torch, precision)) for precision in request["precisions"]})
 
 
 if __name__ == "__main__":

@@ -311,6 +311,17 @@ def test_scores_of_a_resumed_run_are_of_the_pairs_that_it_began_with(own_run, co
     assert begun_with / 3 < kept[-1] <= begun_with // 2
 
 
+@pytest.mark.parametrize(("precision", "noted"), [("float32", 0), ("bfloat16", 1)])
+def test_a_run_in_bfloat16_resumed_on_a_processor_without_it_is_noted(
+    own_run, configure, monkeypatch, precision, noted
+):
+    monkeypatch.setattr(training, "multiplies_bfloat16", lambda device: False)
+    change_record(own_run, lambda content: content["decided"].update(precision=precision))
+    lines = []
+    run.train(configure("training.max_updates=21"), own_run, lines.append)
+    assert sum(line.startswith("this processor multiplies bfloat16 number by number") for line in lines) == noted
+
+
 def test_an_unknown_tracker_is_refused_before_anything_is_written_and_trackers_may_change(own_run, configure, tmp_path):
     with pytest.raises(ConfigError, match=r"training\.trackers: given 'wandb'; allowed: tensorboard"):
         run.train(configure("training.trackers=[wandb]"), tmp_path / "new", silent)

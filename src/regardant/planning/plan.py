@@ -34,7 +34,7 @@ from regardant.tasks.base import Log, Prepared, TaskJob
 from regardant.training.averaging import Average
 from regardant.training.calm import Calm
 from regardant.training.config import COPIES, TRAINING_SHARE, Strategy, TrainingConfig
-from regardant.training.devices import memory_guard, trim_heap
+from regardant.training.devices import NO_BFLOAT16, memory_guard, multiplies_bfloat16, trim_heap
 from regardant.training.engine import require_divisible
 from regardant.training.lora import merged
 from regardant.training.reporting import memory
@@ -113,6 +113,8 @@ def plan_run(
     """
     job, training = prepared.job, prepared.config.training
     _forget_peak()
+    if training.precision == "bfloat16" and not multiplies_bfloat16(device):
+        log(f"{NO_BFLOAT16}: leave training.precision out")
     training.optimizer.build(job.model)  # the first optimizer loads 70 MB of torch, in each process
     resident = memory().current
     with memory_guard("a batch", "take a smaller model, or lower training.batch_tokens and raise training.accumulate"):

@@ -31,9 +31,11 @@ from regardant.tasks.take_over import take_over
 from regardant.training.config import Strategy, TrainingConfig
 from regardant.training.cursor import Outcome
 from regardant.training.devices import (
+    NO_BFLOAT16,
     bound_kernel_cache,
     keep_freed_memory,
     memory_guard,
+    multiplies_bfloat16,
     return_freed_memory,
     the_device,
 )
@@ -182,6 +184,8 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
         raise RunError(f"the data is not what {folder} was begun with: restore it, or give another --out")
     decided = record.decided
     log(f"as decided at the start: {decided.summary()}")
+    if decided.precision == "bfloat16" and not multiplies_bfloat16(the_device()):
+        log(f"{NO_BFLOAT16}: continue on a machine like that of the start")
     if (targets := record.plan.get("validation_targets")) is not None:
         prepared.job.validate_on(targets)  # whatever the budget is now: scores on other data are not comparable
     resolved = prepared.with_speed(record.plan["tokens_per_second"], log)

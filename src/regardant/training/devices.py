@@ -20,6 +20,9 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _LARGEST_MMAP_THRESHOLD = 32 << 20
 _MIB = 1 << 20
 
+NO_BFLOAT16 = "this processor multiplies bfloat16 number by number, hundreds of times as slowly as float32"
+"""Message for a run in bfloat16 where `multiplies_bfloat16` is False."""
+
 
 def the_device() -> torch.device:
     """Return the accelerator, or the CPU if there is none."""

@@ -235,7 +235,7 @@ class Started:
 
 def test_a_precision_that_a_peer_cannot_compute_in_is_left_out_with_its_reason(monkeypatch):
     monkeypatch.setattr(decoding, "Peer", Started)
-    monkeypatch.setattr(decoding, "multiplies_bfloat16", lambda device: True)
+    monkeypatch.setattr(decoding, "precisions", lambda: ("float32", "bfloat16"))
     with ExitStack() as stack:
         peers, left_out = start(stack, "sentences.json")
     assert left_out == {"transformers, bfloat16": "no kernel for it"}

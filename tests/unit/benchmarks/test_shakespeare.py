@@ -67,7 +67,8 @@ def test_all_trainings_are_taken_in_turn(tmp_path, monkeypatch):
         def __init__(self, program, folder):
             super().__init__(self)
 
-        def ask(self):
+        def ask(self, precisions):
+            assert precisions == ["float32"]
             taken.append("products")
             return {"float32": 100.0 + len(taken)}
 

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+from benchmarks import training
 from benchmarks.training import CONTENDERS, JOEYS_TRAINER, MARIAN, OURS, bars, complete, table
 from benchmarks.workers import PROGRAMS
 
@@ -81,6 +82,48 @@ def test_when_we_are_slower_every_bar_is_missed(measured):
     slower(measured, OURS, "float32", 2)
     measured["as it comes"]["rows"][1]["share_of_peak"] = 0.3
     assert not any(one["pass"] for one in bars(measured))
+
+
+def test_bars_of_a_precision_that_the_processor_lacks_are_not_measured(measured):
+    for each in measured.values():
+        each["rows"] = [row for row in each["rows"] if row["precision"] == "float32"]
+        complete(each, 50.0)
+    assert {name: one["pass"] for name, one in by_name(measured).items()} == {
+        "bfloat16: times transformers Marian": None,
+        "bfloat16: times the fastest peer": None,
+        "float32: times transformers Marian": False,
+        "float32: times JoeyNMT's own trainer on its own batches": False,
+        "bfloat16: times the fastest peer, same allocator settings": None,
+        "bfloat16: share of the matmul peak": None,
+    }
+
+
+@pytest.mark.parametrize(("here", "started"), [(("float32",), [OURS]), (("float32", "bfloat16"), [OURS, OURS])])
+def test_programs_start_for_the_precisions_of_the_processor(monkeypatch, tmp_path, here, started):
+    ours, asked = [one for one in CONTENDERS if one.name == OURS], []
+
+    class Answering:
+        def __init__(self, program, arguments, **settings):
+            self.name = program
+            self.about = {"parameters": 1, "threads": 1, "versions": {"torch": "2.13.0"}}
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            pass
+
+        def ask(self, **request):
+            asked.append((self.name, request))
+            rates = dict.fromkeys(request.get("precisions", ()), 1.0)
+            return {"seconds": 1.0, "tokens": 1, "system_seconds": 0.0, **rates}
+
+    monkeypatch.setattr(training, "Peer", Answering)
+    monkeypatch.setattr(training, "precisions", lambda: here)
+    found = training.measure({}, tmp_path / "batches.json", 1, ours)
+    assert [row["name"] for row in found["rows"]] == started
+    assert set(found["peak_gflops"]) == set(here)
+    assert {request["precision"] for name, request in asked if "precision" in request} == set(here)
 
 
 def test_the_fastest_peer_is_never_ourselves(measured):

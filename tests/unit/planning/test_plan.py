@@ -298,6 +298,18 @@ def test_a_busy_machine_is_noted_with_what_depends_on_its_speed(tiny_config, fol
     assert noted in note
 
 
+@pytest.mark.parametrize("multiplies", [True, False])
+def test_a_processor_without_bfloat16_is_noted_where_it_is_asked_for(tiny_config, folder, monkeypatch, multiplies):
+    monkeypatch.setattr(planning, "multiplies_bfloat16", lambda device: multiplies)
+    noted = {}
+    for precision in ("auto", "float32", "bfloat16"):
+        lines = []
+        run.plan(tiny_config(f"training.precision={precision}"), folder / precision, lines.append)
+        noted[precision] = [line for line in lines if line.startswith("this processor multiplies bfloat16")]
+    assert noted["auto"] == noted["float32"] == []
+    assert [line.endswith(": leave training.precision out") for line in noted["bfloat16"]] == [True] * (not multiplies)
+
+
 def test_a_run_bounded_by_minutes_is_expected_to_take_them(plan):
     _, planned = plan("training.max_updates=null", "training.max_minutes=2")
     assert planned.seconds == pytest.approx(120, rel=0.01)

@@ -115,7 +115,7 @@ def machine() -> dict[str, Any]:
 def precisions() -> tuple[str, ...]:
     """Return the precisions to measure on this CPU.
 
-    Without instructions for bfloat16, torch multiplies in it number by number, hundreds of times as slowly.
+    Without instructions for bfloat16, large products of torch in it take hundreds of times as long as in float32.
     """
     import torch
 

@@ -20,7 +20,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _LARGEST_MMAP_THRESHOLD = 32 << 20
 _MIB = 1 << 20
 
-NO_BFLOAT16 = "this processor multiplies bfloat16 number by number, hundreds of times as slowly as float32"
+NO_BFLOAT16 = "this processor has no instructions for bfloat16, in which training takes many times as long"
 """Message for a run in bfloat16 where `multiplies_bfloat16` is False."""
 
 

@@ -1,9 +1,9 @@
 """Linear layers: with few shapes in training (`layers.rounded_rows`), in another memory layout while decoding.
 
-A decoding step multiplies few rows by the same matrices again and again. A product of few rows is faster with a matrix
-stored by input than by output, as in training; the gain is largest for the output projection. In bfloat16, and in
-float32 where oneDNN is faster (`layers.products`), oneDNN lays out the matrix. In bfloat16 half as many bytes are read,
-and inputs and outputs are rounded to 8 bits; see docs/decisions/0013.
+A decoding step multiplies few rows by the same matrices again and again. A product of few rows is mostly faster with a
+matrix stored by input than by output, as in training; the gain is largest for the output projection. In bfloat16, and
+in float32 where oneDNN is faster (`layers.products`), oneDNN lays out the matrix. In bfloat16 half as many bytes are
+read, and inputs and outputs are rounded to 8 bits; see docs/decisions/0013.
 
 Shape legend: I inputs, O outputs.
 """
@@ -126,12 +126,14 @@ def _lay_out(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product
             return _pack(weight, bias)  # raises on a CPU without AVX-512, whose own products in bfloat16 are slow
         if dtype == torch.float32 and (rows := products.rows_by_blocks(weight)):
             return _in_float32(weight, bias, rows)
-    return _by_input(weight, bias, dtype)
+    return _by_torch(weight, bias, dtype)
 
 
-def _by_input(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
-    """Return PyTorch's own product, with weights stored by input."""
-    stored, added = weight.to(dtype).t().contiguous().t(), None if bias is None else bias.to(dtype)
+def _by_torch(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Product:
+    """Return PyTorch's own product, with weights stored by input where that is faster."""
+    stored, added = weight.to(dtype), None if bias is None else bias.to(dtype)
+    if products.prefers_input(stored):
+        stored = stored.t().contiguous().t()
 
     def product(x: Tensor, activation: Activation | None) -> Tensor:
         output = F.linear(x if x.dtype == dtype else x.to(dtype), stored, added)
@@ -149,7 +151,7 @@ def _pack(weight: Tensor, bias: Tensor | None) -> Product:
 def _in_float32(weight: Tensor, bias: Tensor | None, by_blocks: range) -> Product:
     """Return the product in float32: for the given numbers of rows by oneDNN, for others by PyTorch's own."""
     blocks = cache(lambda: products.lay_out(weight))  # each copy is made when a product first needs it
-    own = cache(lambda: _by_input(weight, bias, weight.dtype))
+    own = cache(lambda: _by_torch(weight, bias, weight.dtype))
     num_inputs = weight.shape[1]
 
     def product(x: Tensor, activation: Activation | None) -> Tensor:

@@ -85,6 +85,16 @@ def _fewest_weights() -> int:
     return SMALLEST_AVX2 if avx2 and _is_of_amd() else sys.maxsize
 
 
+def prefers_input(weight: Tensor) -> bool:
+    """Return whether PyTorch's product of few rows is faster with this matrix stored by input than by output."""
+    if weight.device.type != "cpu":
+        return True
+    if weight.dtype == torch.bfloat16:
+        return False
+    return len(weight) >= weight.shape[1] or not _is_of_amd()
+
+
+@cache
 def _is_of_amd() -> bool:
     """Return whether Linux reports an AMD processor."""
     try:

@@ -136,7 +136,8 @@ def test_onednn_is_used_where_mkl_leaves_instructions_unused(monkeypatch, tmp_pa
     told.write_text(f"processor\t: 0\nvendor_id\t: {maker}\n")
     monkeypatch.setattr(products, "PROCESSORS", told)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
-    monkeypatch.setattr(products, "has_onednn", products.has_onednn.__wrapped__)
+    for function in ("has_onednn", "_is_of_amd"):
+        monkeypatch.setattr(products, function, getattr(products, function).__wrapped__)
     assert has_fast_onednn.__wrapped__() == fast
 
 
@@ -157,9 +158,26 @@ def test_a_search_multiplies_these_numbers_of_rows_by_onednn(monkeypatch, tmp_pa
     told.write_text(f"vendor_id\t: {maker}\n")
     monkeypatch.setattr(products, "PROCESSORS", told)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
-    for function in ("has_onednn", "has_fast_onednn", "_fewest_weights"):
+    for function in ("has_onednn", "has_fast_onednn", "_fewest_weights", "_is_of_amd"):
         monkeypatch.setattr(products, function, getattr(products, function).__wrapped__)
     assert products.rows_by_blocks(torch.empty(shape)) == rows
+
+
+@pytest.mark.parametrize(
+    ("of_amd", "outputs", "dtype", "by_input"),
+    [
+        (True, 9, torch.float32, True),
+        (True, 8, torch.float32, True),
+        (True, 7, torch.float32, False),
+        (False, 7, torch.float32, True),
+        (False, 9, torch.bfloat16, False),
+    ],
+)
+def test_torchs_product_of_a_search_has_the_faster_of_two_layouts(monkeypatch, of_amd, outputs, dtype, by_input):
+    monkeypatch.setattr(products, "_is_of_amd", lambda: of_amd)
+    for device in ("cpu", "meta"):
+        weight = torch.empty(outputs, 8, dtype=dtype, device=device)
+        assert products.prefers_input(weight) == (by_input or device == "meta")
 
 
 def test_rows_choose_the_library_and_not_the_result(multiplied, monkeypatch):
@@ -178,5 +196,6 @@ def test_rows_choose_the_library_and_not_the_result(multiplied, monkeypatch):
 def test_a_system_that_does_not_tell_its_processor_keeps_torchs_product(monkeypatch, tmp_path):
     monkeypatch.setattr(products, "PROCESSORS", tmp_path / "missing")
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
-    monkeypatch.setattr(products, "has_onednn", products.has_onednn.__wrapped__)
+    for function in ("has_onednn", "_is_of_amd"):
+        monkeypatch.setattr(products, function, getattr(products, function).__wrapped__)
     assert not has_fast_onednn.__wrapped__()

@@ -1,13 +1,13 @@
 """Labelled items in files that are cells of a table: images in .parquet files and saved Hugging Face datasets."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regardant.data.folders import SPLITS
-from regardant.data.item_files import StoredFile
+from regardant.data.item_files import StoredFile, content_key
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
 from regardant.data.splits import require_items
 from regardant.data.tables import ROWS_AT_ONCE, parquet_tables
@@ -65,6 +65,9 @@ class FileTableConfig(LabelledConfig):
     def validates_on_share(self) -> bool:
         splits = _tables(place(self.root, self.source))
         return self.validation is None and "validation" not in {SPLITS.get(name) for name in splits}
+
+    def group_of(self, labelled: Labelled) -> Hashable:
+        return content_key(labelled[0])
 
     def given(self, data: Path) -> list[Labelled]:
         """Return the items of a file or a dataset; only the test split of a dataset with several splits."""

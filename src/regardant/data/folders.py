@@ -1,13 +1,13 @@
 """Labelled items in files of their own, such as images and recordings, in a folder or a .zip archive."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import field_validator
 
-from regardant.data.item_files import list_item_files, shown_name
+from regardant.data.item_files import content_key, list_item_files, shown_name
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
 from regardant.data.text_files import HALF_PAIR, place
 from regardant.errors import DataError
@@ -101,6 +101,9 @@ class LabelledFilesConfig(LabelledConfig):
         if self.validation is None:
             sets |= self.split_off(sets["train"], seed)
         return {split: items for split, items in sets.items() if items}
+
+    def group_of(self, labelled: Labelled) -> Hashable:
+        return content_key(labelled[0])
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(data).values())

@@ -1,8 +1,10 @@
 """Files that hold one item each, in a folder, in a .zip archive or in the cells of a table."""
 
+import hashlib
 import os
 import zipfile
 import zlib
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +32,9 @@ class StoredFile:
 
 ItemFile = Path | zipfile.Path | StoredFile
 """A file of a folder, of an archive or of a table. All have `name`, `suffix` and `read_bytes`."""
+
+UNREADABLE = (OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""Exceptions of `read_bytes`. RuntimeError: an archive is encrypted."""
 
 OF_SYSTEMS = "__MACOSX"
 """Folder that macOS adds to archives. It holds no items."""
@@ -66,8 +71,16 @@ def read_item_file(file: ItemFile, allowed: str) -> bytes:
     """Return the content of a file. Raises UnreadableFileError, whose message gives the `allowed` files."""
     try:
         return file.read_bytes()
-    except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: an archive is encrypted
+    except UNREADABLE as error:
         raise unreadable(file, error, allowed) from error
+
+
+def content_key(file: ItemFile) -> Hashable:
+    """Return a key that files of one content share. That of a file that cannot be read is its name."""
+    try:
+        return hashlib.blake2b(file.read_bytes(), digest_size=16).digest()
+    except UNREADABLE:
+        return str(file)
 
 
 class UnreadableFileError(DataError):

@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
-from random import Random
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from regardant.config import Variants
 from regardant.data.columns import find_columns
-from regardant.data.splits import FilesConfig, grouped
+from regardant.data.splits import FilesConfig, grouped, split_at_random
 from regardant.data.tables import read_table
 from regardant.data.text_files import Fault, PairRecord, place, unreadable
 from regardant.errors import DataError
@@ -54,13 +53,14 @@ class LabelledConfig(Variants):
         return id(labelled[0])
 
     def split_off(self, items: list[Labelled], seed: int) -> Sets:
-        """Return the items shuffled by the seed: `validation_share` of them to validate on, the others to train on."""
-        shuffled = list(items)
-        Random(seed).shuffle(shuffled)
-        count = max(1, round(self.validation_share * len(items)))
-        if count >= len(items):
-            raise DataError(f"{len(items)} items are too few to split: give more")
-        return {"train": shuffled[count:], "validation": shuffled[:count]}
+        """Return the items shuffled by the seed: `validation_share` of them to validate on, the others to train on.
+
+        Raises DataError if none are left to train on.
+        """
+        sets = split_at_random(items, self.group_of, self.validation_share, seed)
+        if not sets["train"]:
+            raise DataError(f"{len(items)} items are too few to split, or all equal: give more")
+        return sets
 
 
 class TableConfig(FilesConfig, LabelledConfig):

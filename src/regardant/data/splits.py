@@ -62,14 +62,21 @@ def read_sets(
     items = [item for file in train for item in read(file)]
     sets = {"train": items}
     if validation is None:
-        groups = grouped(items, key)
-        Random(seed).shuffle(groups)
-        count = max(1, round(share * len(groups)))
-        parts = {"train": groups[count:], "validation": groups[:count]}
-        sets = {name: [item for group in part for item in group] for name, part in parts.items()}
+        sets = split_at_random(items, key, share, seed)
     sets |= {name: list(read(file)) for name, file in files.items()}
     require_items(sets, files, ", ".join(train))
     return sets
+
+
+def split_at_random(
+    items: Iterable[Item], key: Callable[[Item], Hashable], share: float, seed: int
+) -> dict[str, list[Item]]:
+    """Return a random `share` of the groups of items that have one `key` to validate on, the others to train on."""
+    groups = grouped(items, key)
+    Random(seed).shuffle(groups)
+    count = max(1, round(share * len(groups)))
+    parts = {"train": groups[count:], "validation": groups[:count]}
+    return {name: [item for group in part for item in group] for name, part in parts.items()}
 
 
 def require_items(sets: Mapping[str, Sequence[Any]], files: Mapping[str, str | None], source: str) -> None:

@@ -49,6 +49,14 @@ def test_a_row_of_a_parquet_file_is_an_image_with_its_label(tmp_path, structs):
     assert {name: len(items) for name, items in sets.items()} == {"train": 9, "validation": 1}
 
 
+def test_rows_of_one_image_stay_in_one_split(tmp_path):
+    source = parquet(tmp_path / "a.parquet", STRUCTS * 3, ["dark", "light"] * 15)
+    for seed in range(5):
+        sets = FileTableConfig(source=source, validation_share=0.3).read(seed)
+        train, validation = (shades([item for item, _ in sets[name]]) for name in ("train", "validation"))
+        assert (len(train), len(validation)) == (21, 9) and not set(train) & set(validation)
+
+
 def test_other_files_are_the_other_splits(tmp_path):
     given = {name: parquet(tmp_path / f"{name}.parquet", STRUCTS[:4], [1, 2, 1, 2]) for name in ("a", "b", "c")}
     sets = FileTableConfig(source=given["a"], validation=given["b"], test=given["c"]).read(1)

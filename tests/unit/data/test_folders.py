@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regardant.data.folders import FoldersConfig
-from regardant.data.item_files import read_item_file
+from regardant.data.item_files import content_key, read_item_file
 from regardant.errors import ConfigError, DataError
 from regardant.tasks import load_recipe
 
@@ -51,6 +51,36 @@ def test_a_folder_is_a_label_and_a_part_is_validated_on(by_folder):
     assert FoldersConfig(source=str(by_folder / "train")).read(2) != sets
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_of_one_content_stay_in_one_split(tmp_path, packed):
+    names = [f"{label}/{number}.txt" for label in ("cat", "dog") for number in range(40)]
+    for number, name in enumerate(names):
+        written(tmp_path / "a" / name, f"content {number % 10}")
+    source = tmp_path / "a"
+    if packed:
+        source = tmp_path / "a.zip"
+        with zipfile.ZipFile(source, "w") as opened:
+            for name in names:
+                opened.write(tmp_path / "a" / name, name)
+    for seed in range(5):
+        sets = FoldersConfig(source=str(source), validation_share=0.3).read(seed)
+        train, validation = ({text for text, _ in contents(sets[name])} for name in ("train", "validation"))
+        assert (len(train), len(validation)) == (7, 3) and not train & validation
+
+
+def test_files_of_one_content_alone_are_one_line(tmp_path):
+    for number in range(20):
+        written(tmp_path / "cat" / f"{number}.txt", "the same")
+    with pytest.raises(DataError, match="20 items are too few to split, or all equal: give more"):
+        FoldersConfig(source=str(tmp_path)).read(1)
+
+
+def test_a_file_that_cannot_be_read_is_split_off_as_others_are(by_folder):
+    broken = by_folder / "train" / "cat" / "broken.txt"
+    broken.symlink_to(by_folder / "missing")
+    assert content_key(broken) == str(broken)
+
+
 def test_patterns_choose_the_files_to_test_and_to_validate_on(by_folder):
     data = FoldersConfig(source=".", root=str(by_folder), test="test/.*", validation=r"train/.*/[0-2]\.txt")
     sets = data.read(1)
@@ -88,7 +118,7 @@ def test_a_file_beside_the_folders_of_labels_changes_no_split(by_folder, inside)
 def test_files_without_a_label_in_test_are_no_class(tmp_path):
     """As in competitions, whose test labels are not published."""
     for number in range(10):
-        written(tmp_path / "train" / ("cat", "dog")[number % 2] / f"{number}.txt", "a")
+        written(tmp_path / "train" / ("cat", "dog")[number % 2] / f"{number}.txt", str(number))
         written(tmp_path / "test" / f"{number}.txt", "a")
     sizes, labels, lines = chosen(tmp_path)
     assert (sizes, labels) == ({"train": 9, "validation": 1}, {"cat", "dog"})

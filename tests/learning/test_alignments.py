@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from regardant import config, run
-from regardant.data.words import words
 from regardant.evaluation.alignment import extract_links
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.look.alignment import word_attention
@@ -22,32 +21,26 @@ UPDATES, TAUGHT_UPDATES = 2000, 1000
 STEADY = ("training.precision=float32", "training.attention_kernel=sdpa", "training.processes=1")
 """What is measured else. A busy machine may choose otherwise; bfloat16 takes an hour where it is not multiplied."""
 
-AGREEMENT = "The agreement on the European Economic Area was signed in August 1992."
-
 RECURRENT = "{kind: recurrent, embedding_size: 128, hidden_size: 256, dropout: 0.0, decoder: {kind: bahdanau}}"
 
 
 @pytest.mark.slow
 def test_the_heaviest_link_of_a_word_is_gold_in_a_transformer(tmp_path):
-    trained, best, agreed = best_place(tmp_path / "run", UPDATES)
-    assert agreed >= 0.9
+    agreed, agreed_where_turned = best_place(tmp_path / "run", UPDATES)
     # Adjectives turn around: European Economic Area, zone économique européenne.
-    translation = trained.predict([AGREEMENT])[0].answer
-    (matrix,) = word_attention(trained.translator, [AGREEMENT], [translation])
-    read, written = ([word.text for word in words(text)] for text in (AGREEMENT, translation))
-    links = {written[target]: read[source] for source, target in extract_links(matrix[best])}
-    assert (links["zone"], links["économique"], links["européenne"]) == ("Area", "Economic", "European")
+    assert agreed >= 0.9 and agreed_where_turned >= 0.9
 
 
 @pytest.mark.slow
 def test_the_heaviest_link_of_a_word_is_gold_in_a_bahdanau_model_that_was_taught(tmp_path):
     taught = (f"model={RECURRENT}", "data.links=gold", "alignment_guidance.weight=0.2")
-    _, _, agreed = best_place(tmp_path / "run", TAUGHT_UPDATES, *taught)
+    agreed, _ = best_place(tmp_path / "run", TAUGHT_UPDATES, *taught)
     assert agreed >= 0.9
 
 
 def best_place(folder, updates, *asked):
-    """Train the demo: what it can do, where its attention agrees best with gold links, and how well on other pairs."""
+    """Train the demo, find where its attention agrees best with gold links, and return how well it does so on other
+    pairs: at all words, and at those whose order differs from the source's."""
     asked = (*asked, *STEADY, "training.max_minutes=null", f"training.max_updates={updates}")
     run.train(config.load(TranslationConfig, config.recipe("demo"), asked, origin="demo"), folder, lambda line: None)
     trained = run.load(folder).trained
@@ -55,12 +48,23 @@ def best_place(folder, updates, *asked):
     half = len(pairs.sources) // 2
     attention = word_attention(trained.translator, pairs.sources, pairs.targets)
     places = list(product(*map(range, attention[0].shape[:3])))
-    best = max(places, key=lambda place: agreement(attention[:half], pairs.gold[:half], place))
-    return trained, best, agreement(attention[half:], pairs.gold[half:], best)
+    best = max(places, key=lambda place: agreement(attention[:half], pairs.gold[:half], place, linked))
+    return [agreement(attention[half:], pairs.gold[half:], best, among) for among in (linked, turned)]
 
 
-def agreement(attention, gold, place) -> float:
-    """The share of words with gold links whose heaviest link is one of these."""
-    found = [(extract_links(matrix[place]), links) for matrix, links in zip(attention, gold, strict=True)]
-    right = [link in links for chosen, links in found for link in chosen if any(link[1] == word for _, word in links)]
+def agreement(attention, gold, place, among) -> float:
+    """The share of words `among` those with gold links whose heaviest link is gold."""
+    found = [(extract_links(matrix[place]), links, among(links)) for matrix, links in zip(attention, gold, strict=True)]
+    right = [link in links for chosen, links, words in found for link in chosen if link[1] in words]
     return float(np.mean(right))
+
+
+def linked(links) -> set[int]:
+    """The target words with links."""
+    return {target for _, target in links}
+
+
+def turned(links) -> set[int]:
+    """The target words of which a link crosses another."""
+    pairs = product(links, repeat=2)
+    return {one[1] for one, other in pairs if (one[0] - other[0]) * (one[1] - other[1]) < 0}

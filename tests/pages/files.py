@@ -30,6 +30,14 @@ QUESTIONS = [
 ]
 
 
+NAMES, PLACES = ("Ekeus", "Blix", "Annan", "Thant", "Lie"), ("Baghdad", "Oslo", "Accra", "Yangon")
+
+
+def named(who: str, place: str) -> list[str]:
+    """Return the lines of a sentence with names, one word per line. Equal sentences would stay in one split."""
+    return [f"{who} B-PER", "heads O", "for O", f"{place} B-LOC", ". O", ""]
+
+
 def lines(texts: Iterable[str]) -> Callable[[Path], object]:
     """Return what writes a text of these lines."""
     return lambda path: path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
@@ -215,7 +223,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "latest.csv": series,
     "train.conllu": treebank,
     "dev.conllu": treebank,
-    "train.txt": lines(["Ekeus B-PER", "heads O", "for O", "Baghdad B-LOC", ". O", ""] * 20),
+    "train.txt": lines(line for who in NAMES for place in PLACES for line in named(who, place)),
     "test.txt": lines(["Ekeus B-PER", "sleeps O", ". O", ""] * 4),
     "nodes.csv": lambda path: graph(path, path.with_name("edges.csv"), ","),
     "pictures.tsv": captioned,

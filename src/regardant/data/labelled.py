@@ -110,11 +110,11 @@ def train_all_labels(sets: Sets, group_of: Callable[[Labelled], Hashable]) -> Se
     Groups of validation items with other labels are exchanged for training groups whose labels are in further training
     items. Raises DataError if no item is left to validate on.
     """
-    train, validation = (grouped(sets[name], group_of) for name in ("train", "validation"))
     counts = Counter(label for _, label in sets["train"])
-    missing = [group for group in validation if not all(label in counts for _, label in group)]
-    if not missing:
+    if all(label in counts for _, label in sets["validation"]):  # before items are grouped, which may read their files
         return sets
+    train, validation = (grouped(sets[name], group_of) for name in ("train", "validation"))
+    missing = [group for group in validation if not all(label in counts for _, label in group)]
     kept = [group for group in validation if all(label in counts for _, label in group)]
     trained = []
     for group in train:

@@ -85,8 +85,11 @@ def _fewest_weights() -> int:
     return SMALLEST_AVX2 if avx2 and _is_of_amd() else sys.maxsize
 
 
-def prefers_input(weight: Tensor) -> bool:
-    """Return whether PyTorch's product of few rows is faster with this matrix stored by input than by output."""
+def prefers_input(weight: Float[Tensor, "O I"]) -> bool:
+    """Return whether PyTorch's product of few rows is faster with this matrix stored by input than by output.
+
+    Measured on an AMD processor without AVX-512: docs/decisions/0026.
+    """
     if weight.device.type != "cpu":
         return True
     if weight.dtype == torch.bfloat16:

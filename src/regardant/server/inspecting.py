@@ -46,7 +46,7 @@ def routes(service: Service) -> APIRouter:
         def compute(run: Run, rows: list[str]) -> Sequence[Any]:
             return [_inspection(run, rows[0], limits, options)]
 
-        with given(worker, [body.item], limits) as (items, folder):
+        with given(worker, [body.item], limits, "item") as (items, folder):
             (found,) = await Asking(worker, request).answer(ModelCall(compute, items))
         return Response(found.replace(folder, ""), media_type="application/json")
 

@@ -36,37 +36,39 @@ def suffixes_of(suffixes: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def given(worker: Worker[Run], items: Sequence[Any], limits: Limits) -> Iterator[tuple[list[str], str]]:
+def given(
+    worker: Worker[Run], items: Sequence[Any], limits: Limits, place: str = "items[{}]"
+) -> Iterator[tuple[list[str], str]]:
     """Yield items in the form that the run reads, and the folder of their files, which is removed after the block.
 
-    Error messages name files as the request does.
+    Error messages name files as the request does, and an item by its `place` in the request, with its number in braces.
     """
     with TemporaryDirectory(prefix="regardant-") as folder:
         try:
-            yield read_items(worker.run.config, items, Path(folder), limits, "items"), f"{folder}/"
+            yield read_items(worker.run.config, items, Path(folder), limits, place), f"{folder}/"
         except RegardantError as error:
             if isinstance(error, Refusal) or folder not in str(error):
                 raise
             raise Refusal(str(error).replace(f"{folder}/", "")) from error
 
 
-def read_items(config: TaskConfig, items: Sequence[Any], folder: Path, limits: Limits, name: str) -> list[str]:
+def read_items(config: TaskConfig, items: Sequence[Any], folder: Path, limits: Limits, place: str) -> list[str]:
     """Return items as arguments of a command line. Files are written to `folder`.
 
     Raises Refusal for an item that is too long, blank, or not of the kind that the run reads.
     """
-    limits.require_rows(name, items)
+    limits.require_rows("items", items)
     parts = getattr(config.modality, "parts", None)
     found = []
     for number, item in enumerate(items):
-        place, own = f"{name}[{number}]", folder / str(number)
+        name, own = place.format(number), folder / str(number)
         if parts is None:
-            found.append(_argument(item, config.suffixes, own, limits, place))
+            found.append(_argument(item, config.suffixes, own, limits, name))
         elif not isinstance(item, dict) or set(item) != set(parts):
-            raise Refusal(f"{place} is no item of the parts {', '.join(parts)}: give an object with these fields")
+            raise Refusal(f"{name} is no item of the parts {', '.join(parts)}: give an object with these fields")
         else:
             read = {
-                part: _argument(item[part], kind.suffixes, own / part, limits, f"{place}.{part}")
+                part: _argument(item[part], kind.suffixes, own / part, limits, f"{name}.{part}")
                 for part, kind in parts.items()
             }
             found.append(json.dumps(read, ensure_ascii=False))

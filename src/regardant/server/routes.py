@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from regardant.run import Run
 from regardant.server.bodies import PredictBody, Predictions, ServedRun, TranslateBody, Translations
 from regardant.server.items import given, suffixes_of
+from regardant.server.limits import Limits
 from regardant.server.service import Asking, Service
 from regardant.server.worker import ModelCall, Worker
 
@@ -43,8 +44,12 @@ def routes(service: Service) -> APIRouter:
     async def predict(body: PredictBody, request: Request) -> Response:
         """Predict the answer to items of any run: labels, translations, forecasts, continuations."""
         worker = service.worker(body.run)
+
+        def compute(run: Run, rows: list[str]) -> Sequence[Any]:
+            return run.predict(rows, **_limited(run, limits))
+
         with given(worker, body.items, limits) as (items, folder):
-            found = await Asking(worker, request).answer_rows("predict", _predict, items)
+            found = await Asking(worker, request).answer_rows("predict", compute, items)
             answers = json.dumps([one.as_dict() for one in found]).replace(folder, "")
         finite = json.loads(answers, parse_constant=lambda name: None)  # JSON has no NaN and no infinity
         return JSONResponse({"run": worker.name, "predictions": finite})
@@ -52,8 +57,11 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _predict(run: Run, rows: list[str]) -> Sequence[Any]:
-    return run.predict(rows)
+def _limited(run: Run, limits: Limits) -> dict[str, int]:
+    """Return the options of a prediction: the number of tokens that a language model writes, within the limit."""
+    if "generate" not in run.config.verbs:
+        return {}
+    return {"max_tokens": min(run.config.generation.max_tokens, limits.max_tokens)}  # type: ignore[attr-defined]
 
 
 def _as_dict(found: Any) -> dict[str, Any]:

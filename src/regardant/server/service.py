@@ -10,12 +10,13 @@ from typing import Any
 
 from starlette.requests import Request
 
+from regardant.data.item_files import shown_name
 from regardant.errors import ConfigError, RegardantError
 from regardant.run import Run, load
 from regardant.server.limits import Limits, Refusal
 from regardant.server.log_lines import log_line
 from regardant.server.metrics import Metrics
-from regardant.server.worker import Compute, ModelCall, Worker
+from regardant.server.worker import Compute, ModelCall, Worker, take_threads
 
 
 class ClientLeft(Exception):
@@ -38,7 +39,7 @@ class Service:
         two runs of one name."""
         named: dict[str, Path] = {}
         for folder in folders:
-            name = Path(os.path.abspath(folder)).name  # a symbolic link keeps its own name
+            name = shown_name(Path(os.path.abspath(folder)).name)  # a symbolic link keeps its own name
             if name in named:
                 raise ConfigError(f"{named[name]} and {folder} are both named {name}: rename one of the folders")
             named[name] = folder
@@ -84,6 +85,7 @@ class Service:
         """Reload every run, while its old model answers. A run that cannot be opened stays as it was."""
         with self._reloading:
             for name, worker in self.workers.items():
+                take_threads(worker.num_threads)
                 try:
                     worker.run = _opened(worker.run.folder, self.engine, self.log)
                 except (RegardantError, OSError, RuntimeError, MemoryError) as error:

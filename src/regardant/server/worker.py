@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import Any, Generic, TypeVar
 
+import torch
+
 from regardant.server.limits import RETRY_SECONDS, Limits, Refusal
 from regardant.server.metrics import Metrics
 
@@ -24,6 +26,13 @@ Compute = Callable[[Any, list[Any]], Sequence[Any]]
 
 JOIN_SECONDS = 5.0
 """Timeout in seconds for the last batch when the server ends. Its clients have left; all other calls were answered."""
+
+
+def take_threads(count: int) -> None:
+    """Let torch compute with `count` threads in the calling thread, which would begin with the number that another
+    thread has set for itself, such as one in a search."""
+    torch.get_num_threads()  # the first call takes that number, and would undo an earlier setting
+    torch.set_num_threads(count)
 
 
 @dataclass(eq=False)
@@ -49,6 +58,7 @@ class Worker(Generic[Owned]):
         self.calls: deque[ModelCall] = deque()
         self.changed = Condition()
         self.closed = False
+        self.num_threads = torch.get_num_threads()
         self.thread = Thread(target=self._work, name=f"model of {name}", daemon=True)
         self.thread.start()
 
@@ -88,6 +98,7 @@ class Worker(Generic[Owned]):
         self.thread.join(JOIN_SECONDS)
 
     def _work(self) -> None:
+        take_threads(self.num_threads)
         while batch := self._take():
             begun = [call for call in batch if call.answer.set_running_or_notify_cancel()]
             self.metrics.dropped.labels(self.name).inc(len(batch) - len(begun))

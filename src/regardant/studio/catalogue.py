@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regardant.data.item_files import shown_name
 from regardant.errors import RegardantError, RunError
 from regardant.run import Record
 from regardant.training.events import last_events
@@ -26,7 +27,7 @@ class Catalogue:
     def runs(self) -> dict[str, Path]:
         """Return all runs that exist now."""
         found = [run for folder in self.folders for run in _runs_in(folder, DEPTH)]
-        return {run.as_posix(): run for run in found}
+        return {shown_name(run.as_posix()): run for run in found}
 
     def folder(self, name: str) -> Path:
         """Return the folder of a run. Raises UnknownRun for a run that is not listed: no other path is opened."""

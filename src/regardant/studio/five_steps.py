@@ -6,6 +6,7 @@ place of scaled products; a mechanism without scores shows its weights only.
 Shape legend: M d_model, D size of a head's queries and keys, E of its values, K keys.
 """
 
+from itertools import chain
 from typing import Any
 
 import torch
@@ -109,10 +110,14 @@ def _is_scaled_product(mechanism: Attention, q: Tensor, k: Tensor) -> bool:
     k = expand_heads(k, q.shape[1])
     if q.shape[-1] != k.shape[-1]:
         return False
-    device = next((one.device for one in mechanism.parameters()), q.device)
+    return bool(torch.allclose(_scores_of_all(mechanism, q, k), q @ k.mT * mechanism.scale, atol=1e-4))
+
+
+def _scores_of_all(mechanism: Attention, q: Tensor, k: Tensor) -> Tensor:
+    """Return the scores of all pairs of recorded vectors, before masks. The mechanism may be on an accelerator."""
+    device = next((one.device for one in chain(mechanism.parameters(), mechanism.buffers())), q.device)
     with torch.inference_mode():
-        compared = mechanism.compute_scores(q.to(device), k.to(device), EVERYTHING).cpu()
-    return bool(torch.allclose(compared, q @ k.mT * mechanism.scale, atol=1e-4))
+        return mechanism.compute_scores(q.to(device), k.to(device), EVERYTHING).cpu()
 
 
 def _is_self(model: nn.Module, place: str) -> bool:
@@ -124,10 +129,7 @@ def _asymmetry(mechanism: Attention, q: Tensor, k: Tensor, head: int) -> float:
 
     0: scores[i, j] = scores[j, i], as with a projection that queries and keys share.
     """
-    device = next((one.device for one in mechanism.parameters()), q.device)
-    with torch.inference_mode():
-        k = expand_heads(k, q.shape[1])
-        scores = mechanism.compute_scores(q.to(device), k.to(device), EVERYTHING).cpu()[0, head].double()
+    scores = _scores_of_all(mechanism, q, expand_heads(k, q.shape[1]))[0, head].double()
     return float((scores - scores.mT).norm() / (2 * scores.norm()).clamp_min(1e-12))
 
 

@@ -1,5 +1,7 @@
 """Items for a page: examples from a run's validation set, and files uploaded by a browser."""
 
+import hashlib
+import os
 import shutil
 from collections import deque
 from collections.abc import Mapping
@@ -38,7 +40,7 @@ class ItemFiles:
 
     def of_run(self, folder: Path) -> Path:
         """Return the folder for the examples of a run."""
-        path = Path(self.folder) / "examples" / f"{folder.resolve()}".replace("/", "_")
+        path = Path(self.folder) / "examples" / hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
         path.mkdir(parents=True, exist_ok=True)
         return path
 

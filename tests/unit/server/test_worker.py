@@ -6,8 +6,10 @@ import time
 from threading import Event, get_ident
 
 import pytest
+import torch
 
 from regardant.errors import ConfigError
+from regardant.generation.parallel import one_thread
 from regardant.server import metrics
 from regardant.server.limits import Limits, Refusal
 from regardant.server.metrics import Metrics
@@ -62,6 +64,32 @@ def occupied(worker, computing):
 
 def submit(worker, computing, *texts, kind="a"):
     return [worker.submit(ModelCall(computing, [text], len(text), kind)) for text in texts]
+
+
+def test_a_worker_has_all_threads_though_another_is_in_a_search_with_one(make, computing):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)  # tests have one
+    try:
+        one, other = make(), make()
+        inside, free = Event(), Event()
+
+        def search(run, rows):
+            with one_thread():
+                inside.set()
+                assert free.wait(10)
+            return rows
+
+        def threads(run, rows):
+            return [torch.get_num_threads()]
+
+        first = one.submit(ModelCall(search, ["a"]))
+        assert inside.wait(10)
+        found = other.submit(ModelCall(threads, ["a"])).result(10)
+        free.set()
+        assert first.result(10) == ["a"]
+        assert found == other.submit(ModelCall(threads, ["a"])).result(10) == [2]
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_calls_that_come_while_the_model_is_busy_share_the_next_batch(make, computing):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import socket
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,14 @@ def test_every_page_is_served_and_loads_only_what_the_studio_serves(studio, page
         assert client.get(link).status_code == 200, link
     assert "http" not in re.sub(r"<!doctype.*?>", "", answer.text)
     assert not re.search(r"<script(?![^>]* src=)|<style|style=| on\w+=", answer.text)
+
+
+def test_a_run_in_a_folder_whose_name_is_no_text_is_listed_and_read(trained, tmp_path):
+    shutil.copytree(trained().folder, tmp_path / os.fsdecode(b"caf\xe9"))
+    client = TestClient(make_app([tmp_path]), base_url="http://localhost")
+    (found,) = client.get("/api/runs").json()
+    assert found["run"].endswith("/caf\ufffd")
+    assert client.get("/api/events", params={"run": found["run"]}).status_code == 200
 
 
 @pytest.mark.parametrize("module", sorted(STATIC.rglob("*.js")), ids=lambda path: str(path.relative_to(STATIC)))

@@ -12,7 +12,7 @@ from regardant.attention import ScaledDotProductConfig
 from regardant.attention.window import WindowConfig
 from regardant.inspection import ScaleHead, intervene
 from regardant.studio.app import make_app
-from regardant.studio.five_steps import _asymmetry
+from regardant.studio.five_steps import _asymmetry, _scores_of_all
 
 TEXT = "The old judge sees the small cat."
 CROSS = "decoder.layers.0.cross_attention"
@@ -79,6 +79,23 @@ def test_markup_is_text(ask, studio):
     text = "</script><img src=x onerror=alert(1)> cat"
     answer = client.post("/api/look", json={"run": name, "text": text})
     assert answer.headers["content-type"] == "application/json" and answer.json()["item"] == text
+
+
+class OnAnAccelerator(torch.nn.Module):
+    """A mechanism without parameters whose features are on another device."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("directions", torch.zeros(2, device="meta"))
+
+    def compute_scores(self, q, k, view):
+        assert q.device == k.device == self.directions.device
+        return torch.zeros(1, 2, 3, 3)
+
+
+def test_recorded_vectors_are_moved_to_the_mechanism():
+    vectors = torch.randn(1, 2, 3, 4)
+    assert _scores_of_all(OnAnAccelerator(), vectors, vectors).shape == (1, 2, 3, 3)
 
 
 @pytest.mark.parametrize("place", ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS])

@@ -124,6 +124,12 @@ def test_a_large_file_is_refused(client, digits, monkeypatch):
     assert answer.json()["detail"] == "a.png is larger than 1 MB: give its path on this machine"
 
 
+def test_every_run_has_a_folder_of_its_own_for_examples():
+    files = items.ItemFiles()
+    assert files.of_run(Path("/a_b/c")) != files.of_run(Path("/a/b_c"))
+    assert files.of_run(Path("/", *["a" * 100] * 3)).is_dir()
+
+
 def test_the_oldest_files_are_removed(monkeypatch):
     monkeypatch.setattr(items, "MOST_FILES", 2)
     files = items.ItemFiles()

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regardant.data.addresses import Shard, storage, write_whole
-from regardant.data.shards import read_rows
+from regardant.data.shards import read_shard_rows
 from regardant.errors import BlankItems, RegardantError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _placed(rows: str) -> Iterator[None]:
 def _read(shard: Shard, columns: Sequence[str]) -> Iterator[list[Cells]]:
     """Yield the columns of the input, ROWS_A_FILE rows at a time."""
     waiting: list[tuple[Any, ...]] = []
-    for rows, _ in read_rows([shard], columns):
+    for rows, _ in read_shard_rows([shard], columns):
         waiting += [row.cells for row in rows]
         while len(waiting) >= ROWS_A_FILE:
             yield _columns(waiting[:ROWS_A_FILE])

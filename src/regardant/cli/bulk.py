@@ -99,9 +99,16 @@ def answer_corpus(
 
         run = load(folder)
         run.require_verb({"score": "translate"}.get(verb, verb))
+        lines: list[str] = []
+        if given.get("engine") == "auto":  # chosen here, so that all workers and a resumed command have the same
+            choice = run.translation.choose_engine(lines.append)
+            lines.append(str(choice))
+            given["engine"] = choice.engine
         names = tuple(name or "text" for name in columns)
         work = Work(str(Path(folder).resolve()), verb, names, given, out)
         left = begin(work, shards, run.weights)
+        for line in lines:
+            log(line)
         if len(left) < len(shards):
             log(f"{len(shards) - len(left):,} of {len(shards):,} shards are answered, {len(left):,} are left")
         with Progress(hidden=False) as progress:

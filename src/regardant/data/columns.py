@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from regardant.data.tables import is_text_table, read_rows
+from regardant.data.tables import is_text_table, read_table_rows
 from regardant.errors import DataError
 
 FIRST_ROWS = 1000
@@ -36,7 +36,9 @@ def find_columns(path: Path, text: str | None, label: str | None) -> Columns:
     """
     if (text and label) or not is_text_table(path):
         return Columns(text or "text", label or "label")
-    rows = [[cell.decode(errors="replace") for cell in cells] for _, cells in islice(read_rows(path), FIRST_ROWS + 1)]
+    rows = [
+        [cell.decode(errors="replace") for cell in cells] for _, cells in islice(read_table_rows(path), FIRST_ROWS + 1)
+    ]
     if len(rows) < 2:
         raise DataError(f"{path} has {len(rows)} rows: give a table with a row for each text")
     names = rows[0]

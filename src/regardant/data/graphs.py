@@ -18,7 +18,7 @@ from pydantic import Field
 
 from regardant.config import Config
 from regardant.data.tables import read_columns, read_table
-from regardant.data.text_files import Fault, place, unreadable
+from regardant.data.text_files import Fault, place, unreadable_cell
 from regardant.errors import DataError
 
 MOST_NODES = 8192
@@ -272,7 +272,7 @@ def _text(path: Path, line: int, cell: str | Fault) -> str:
     if cell is Fault.MISSING:
         return ""
     if isinstance(cell, Fault):
-        raise unreadable(path, line, cell)
+        raise unreadable_cell(path, line, cell)
     return cell.strip()
 
 

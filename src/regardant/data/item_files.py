@@ -33,7 +33,7 @@ class StoredFile:
 ItemFile = Path | zipfile.Path | StoredFile
 """A file of a folder, of an archive or of a table. All have `name`, `suffix` and `read_bytes`."""
 
-UNREADABLE = (OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
+READ_ERRORS = (OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """Exceptions of `read_bytes`. RuntimeError: an archive is encrypted."""
 
 OF_SYSTEMS = "__MACOSX"
@@ -71,15 +71,15 @@ def read_item_file(file: ItemFile, allowed: str) -> bytes:
     """Return the content of a file. Raises UnreadableFileError, whose message gives the `allowed` files."""
     try:
         return file.read_bytes()
-    except UNREADABLE as error:
-        raise unreadable(file, error, allowed) from error
+    except READ_ERRORS as error:
+        raise unreadable_file(file, error, allowed) from error
 
 
 def content_key(file: ItemFile) -> Hashable:
     """Return a key that files of one content share. That of a file that cannot be read is its name."""
     try:
         return hashlib.blake2b(file.read_bytes(), digest_size=16).digest()
-    except UNREADABLE:
+    except READ_ERRORS:
         return str(file)
 
 
@@ -87,7 +87,7 @@ class UnreadableFileError(DataError):
     """A file of one item whose content cannot be read."""
 
 
-def unreadable(file: ItemFile, error: Exception, allowed: str) -> UnreadableFileError:
+def unreadable_file(file: ItemFile, error: Exception, allowed: str) -> UnreadableFileError:
     """Return the error for a file that cannot be read, with the reason and the `allowed` files."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
     return UnreadableFileError(

@@ -1,14 +1,16 @@
 """Pairs of two items that belong together, each of a kind of its own: from tables with a column for each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from regardant.config import Variants
+from regardant.data.item_files import content_key
 from regardant.data.splits import FilesConfig
-from regardant.data.tables import read_table
-from regardant.data.text_files import Fault, place, unreadable
+from regardant.data.tables import read_columns
+from regardant.data.text_files import Fault, place, unreadable_cell
 
 
 class ItemPair(NamedTuple):
@@ -54,19 +56,19 @@ class PairTableConfig(FilesConfig, ItemPairsConfig):
     """The column of classes, likewise. Empty: the pairs have no classes."""
 
     def read(self, seed: int, *, files: tuple[bool, bool]) -> dict[str, list[ItemPair]]:
-        return self.sets(lambda table: self.items(table, files), lambda pair: pair.first, self.validation_share, seed)
+        def group_of(pair: ItemPair) -> Hashable:
+            return content_key(Path(pair.first)) if files[0] else pair.first
+
+        return self.sets(lambda table: self.items(table, files), group_of, self.validation_share, seed)
 
     def items(self, table: str, files: tuple[bool, bool]) -> Iterator[ItemPair]:
         """Yield the pairs of a table; those with a blank cell are left out. Raises DataError."""
         path = place(self.root, table)
-        labels = read_table(path, self.first, self.label, numbers=[self.label]) if self.label else None
-        for record in read_table(path, self.first, self.second):
-            cells: list[str | Fault] = [record.source, record.target]
-            if labels is not None:
-                cells.append(next(labels).target)
+        labels = [self.label] if self.label else []
+        for line, cells in read_columns(path, [self.first, self.second, *labels], labels):
             texts = [cell.strip() for cell in cells if not isinstance(cell, Fault)]
             if len(texts) < len(cells):
-                raise unreadable(path, record.line, *cells)
+                raise unreadable_cell(path, line, *cells)
             if all(texts):
                 items = [
                     str(path.parent / text) if is_file else text for text, is_file in zip(texts, files, strict=False)

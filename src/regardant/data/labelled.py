@@ -11,7 +11,7 @@ from regardant.config import Variants
 from regardant.data.columns import find_columns
 from regardant.data.splits import FilesConfig, grouped, split_at_random
 from regardant.data.tables import read_table
-from regardant.data.text_files import Fault, PairRecord, place, unreadable
+from regardant.data.text_files import Fault, PairRecord, place, unreadable_cell
 from regardant.errors import DataError
 
 Labelled = tuple[Any, str]
@@ -99,7 +99,7 @@ class TableConfig(FilesConfig, LabelledConfig):
         for record in read_table(path, *columns, numbers=[columns.label]):
             text, label = record.source, record.target
             if isinstance(text, Fault) or isinstance(label, Fault):
-                raise unreadable(path, record.line, text, label)
+                raise unreadable_cell(path, record.line, text, label)
             if not _is_blank(record):
                 yield text, label.strip()
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from regardant.config import Config
 from regardant.data.splits import read_sets
 from regardant.data.tables import is_table_file, read_table
-from regardant.data.text_files import Fault, place, read_lines, unreadable
+from regardant.data.text_files import Fault, place, read_lines, unreadable_cell
 from regardant.data.treebank import read_treebank
 
 
@@ -58,7 +58,7 @@ class LinesConfig(Config):
         elif is_table_file(path):
             for record in read_table(path, self.text, self.text):
                 if isinstance(record.source, Fault):
-                    raise unreadable(path, record.line, record.source)
+                    raise unreadable_cell(path, record.line, record.source)
                 yield record.source
         else:
             yield from read_lines(path)

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from regardant.data.item_files import content_key
 from regardant.data.labelled import Labelled, LabelledConfig, Sets
 from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_columns
@@ -41,7 +42,8 @@ class PartTableConfig(FilesConfig, LabelledConfig):
         return self.sets(self.items, self.group_of, self.validation_share, seed)
 
     def group_of(self, labelled: Labelled) -> Hashable:
-        return next(iter(labelled[0].values()))
+        first = next(iter(labelled[0].values()))
+        return content_key(first) if isinstance(first, Path) else first
 
     def given(self, data: Path) -> list[Labelled]:
         return list(self.items(str(data.resolve())))

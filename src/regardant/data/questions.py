@@ -15,7 +15,7 @@ from pydantic import Field
 from regardant.config import Variants
 from regardant.data.splits import FilesConfig
 from regardant.data.tables import read_columns
-from regardant.data.text_files import Fault, place, require_file, require_whole_characters, text_lines, unreadable
+from regardant.data.text_files import Fault, place, require_file, require_whole_characters, text_lines, unreadable_cell
 from regardant.errors import DataError
 
 SHOWN = 40
@@ -89,7 +89,7 @@ class QuestionFilesConfig(FilesConfig, QuestionsConfig):
         columns = [self.question, self.context, self.answer, *([self.start] if self.start else [])]
         for line, (question, context, answer, *start) in read_columns(path, columns, columns[3:]):
             if isinstance(question, Fault) or isinstance(context, Fault) or answer in (Fault.BAD_ENCODING, Fault.NUL):
-                raise unreadable(path, line, question, context, answer)
+                raise unreadable_cell(path, line, question, context, answer)
             given = "" if isinstance(answer, Fault) else answer
             begins = None if not start or isinstance(start[0], Fault) or not start[0].strip() else start[0]
             yield located(f"{path} line {line:,}", question, context, [given], begins)

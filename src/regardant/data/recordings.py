@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regardant.data.item_files import ItemFile, read_item_file, shown_name, unreadable
+from regardant.data.item_files import ItemFile, read_item_file, shown_name, unreadable_file
 from regardant.errors import ConfigError, DataError
 
 LARGEST = 32768
@@ -39,7 +39,7 @@ def read_recording(file: ItemFile) -> Recording:
     try:
         amplitudes, rate = soundfile.read(io.BytesIO(read_item_file(file, FILES)), dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
-        raise unreadable(file, ValueError(error.error_string), FILES) from error
+        raise unreadable_file(file, ValueError(error.error_string), FILES) from error
     if not len(amplitudes):
         raise DataError(f"{shown_name(file)} holds no sound: give a longer recording, or leave it out")
     if not np.isfinite(amplitudes).all():

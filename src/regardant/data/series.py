@@ -20,7 +20,7 @@ from pydantic import Field, field_validator
 
 from regardant.config import Config
 from regardant.config.did_you_mean import did_you_mean
-from regardant.data.tables import read_rows
+from regardant.data.tables import read_table_rows
 from regardant.data.text_files import place
 from regardant.errors import DataError
 
@@ -149,7 +149,7 @@ def read_series(path: Path, time: str | None = None, columns: Sequence[str] | No
     Raises:
         DataError: a column is missing or not found, a cell is no number, or times are not in order and equal steps.
     """
-    rows = [(line, [cell.decode(errors="replace") for cell in cells]) for line, cells in read_rows(path)]
+    rows = [(line, [cell.decode(errors="replace") for cell in cells]) for line, cells in read_table_rows(path)]
     if len(rows) < 3:
         raise DataError(f"{path} has {max(0, len(rows) - 1)} rows of numbers: give at least two below the names")
     (_, names), *rows = rows

@@ -19,7 +19,7 @@ from regardant.errors import DataError, first_line
 
 Buffer = TypeVar("Buffer")
 
-UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+REPLACED = "\N{REPLACEMENT CHARACTER}"
 """Character that stands for bytes that are not UTF-8."""
 
 
@@ -38,7 +38,7 @@ START = Position()
 """The first row of the first pass."""
 
 
-def read_rows(
+def read_shard_rows(
     shards: Sequence[Shard],
     columns: Sequence[str],
     *,
@@ -96,7 +96,7 @@ def _text_rows(lines: Sequence[str], columns: Sequence[str], rows_before: int) -
     def cells(line: str) -> Iterator[str | Fault]:
         parts = line.split("\t")
         for text in [line] if whole else (parts[at] if at < len(parts) else None for at in places):
-            yield Fault.MISSING if text is None else Fault.BAD_ENCODING if UNREADABLE in text else text
+            yield Fault.MISSING if text is None else Fault.BAD_ENCODING if REPLACED in text else text
 
     return [Row(number, tuple(cells(line))) for number, line in enumerate(lines, rows_before + 1)]
 
@@ -146,7 +146,7 @@ class Stream(Generic[Buffer]):
         if self._reading is None:
             order = np.random.default_rng([self.seed, begin.passes]).permutation(len(self.shards))
             ordered = [self.shards[number] for number in order]
-            self._reading = read_rows(
+            self._reading = read_shard_rows(
                 ordered,
                 self.columns,
                 rank=self.rank,

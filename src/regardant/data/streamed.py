@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from regardant.config import Config
 from regardant.data.addresses import Shard, find_shards, fingerprint
-from regardant.data.shards import read_rows
+from regardant.data.shards import read_shard_rows
 from regardant.data.tables import Row
 from regardant.errors import DataError
 
@@ -61,7 +61,7 @@ class StreamedConfig(Config):
 
     def sample(self, columns: Sequence[str]) -> Iterator[Row]:
         """Yield the first rows. Raises DataError."""
-        chunks = read_rows(self.found(), columns)
+        chunks = read_shard_rows(self.found(), columns)
         return islice((row for chunk, _ in chunks for row in chunk), self.sample_rows)
 
     def held_out(self, seed: int, named: Mapping[str, Iterable[str]]) -> "HeldOut":

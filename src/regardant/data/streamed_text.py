@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from regardant.data.addresses import find_shards
-from regardant.data.shards import read_rows
+from regardant.data.shards import read_shard_rows
 from regardant.data.streamed import HeldOut, StreamedConfig, texts_of
 from regardant.data.text import TextConfig
 
@@ -51,7 +51,7 @@ class StreamedTextConfig(TextConfig, StreamedConfig):
         return {
             name: [
                 text
-                for chunk, _ in read_rows(find_shards(addresses, self.root), (self.column,))
+                for chunk, _ in read_shard_rows(find_shards(addresses, self.root), (self.column,))
                 for text in texts_of(chunk)
             ]
             for name, addresses in given.items()

@@ -65,7 +65,7 @@ def first_row(path: Path) -> list[str] | None:
     return next(([cell.decode(errors="replace") for cell in cells] for _, cells in rows(path)), [])
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+def read_table_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """Yield the line and the cells of each row of a .tsv or .csv file, plain, .gz or .zst. The first row has the names.
 
     Raises DataError for a missing or damaged file, and for a file of another kind.
@@ -78,7 +78,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def is_text_table(path: Path) -> bool:
-    """Return whether `read_rows` reads files of this name."""
+    """Return whether `read_table_rows` reads files of this name."""
     return plain_suffix(path) in _ROWS
 
 
@@ -115,7 +115,14 @@ def _rows_of_lines(path: Path, columns: Sequence[str], numbers: Collection[str])
 
 
 def _tsv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    return ((number, line.split(b"\t")) for number, line in enumerate(text_lines(path), 1))
+    blank: list[int] = []
+    for number, line in enumerate(text_lines(path), 1):
+        if line:
+            yield from ((before, [line[:0]]) for before in blank)
+            blank = []
+            yield number, line.split(b"\t")
+        else:  # at the end of the file it is no row
+            blank.append(number)
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[bytes]]]:

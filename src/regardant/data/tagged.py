@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from regardant.data.splits import FilesConfig
 from regardant.data.text_files import place, read_lines
-from regardant.data.treebank import FORM, RELATION, UPOS, XPOS, read_rows
+from regardant.data.treebank import FORM, RELATION, UPOS, XPOS, read_treebank_rows
 from regardant.errors import DataError
 
 TREEBANK_COLUMNS = {"upos": UPOS, "xpos": XPOS, "deprel": RELATION}
@@ -78,7 +78,7 @@ class TaggedConfig(FilesConfig):
         name = self.label or "upos"
         if name not in TREEBANK_COLUMNS:
             raise DataError(f"{path} is a treebank, and data.label is {name!r}: give {', '.join(TREEBANK_COLUMNS)}")
-        for rows in read_rows(path):
+        for rows in read_treebank_rows(path):
             text = TaggedText(path=path)
             for row in (row for row in rows if row.is_word):
                 word, label = row.cells[FORM], row.cells[TREEBANK_COLUMNS[name]]

@@ -179,7 +179,7 @@ def require_whole_characters(where: object, text: str) -> None:
         raise DataError(f"{where} has half of a surrogate pair, \\u{ord(half[0]):04x}: write the whole character")
 
 
-def unreadable(path: Path, line: int, *cells: str | Fault) -> DataError:
+def unreadable_cell(path: Path, line: int, *cells: str | Fault) -> DataError:
     """Return the error for the first of the cells of a line that has no text."""
     fault = next(cell for cell in cells if isinstance(cell, Fault))
     return DataError(f"{path} line {line:,}: {_REMEDIES[fault]}")

@@ -52,7 +52,7 @@ class ParsedSentence:
     """Relation of each word to its governor: nsubj, obj, ..."""
 
 
-def read_rows(path: Path) -> Iterator[list[TreebankRow]]:
+def read_treebank_rows(path: Path) -> Iterator[list[TreebankRow]]:
     """Yield the rows of each sentence of a .conllu file, plain, .gz or .zst. Raises DataError for any other file, and
     for words that are not numbered from 1 on."""
     rows: list[TreebankRow] = []
@@ -68,7 +68,7 @@ def read_rows(path: Path) -> Iterator[list[TreebankRow]]:
 
 def read_treebank(path: Path) -> Iterator[ParsedSentence]:
     """Yield the sentences of a .conllu file, plain, .gz or .zst. Raises DataError for any other file."""
-    for rows in read_rows(path):
+    for rows in read_treebank_rows(path):
         if any(row.is_word for row in rows):
             yield _sentence(rows, path)
 

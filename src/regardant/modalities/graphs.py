@@ -6,7 +6,7 @@ edge.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,12 +20,12 @@ from torch.nn.utils.rnn import pad_sequence
 from regardant.data.graph_structure import distances
 from regardant.data.graphs import Graph
 from regardant.data.labelled_graphs import parse_graph
-from regardant.errors import DataError, RunError
+from regardant.errors import DataError
 from regardant.modalities.base import Codec
 from regardant.modalities.graph import StructureConfig, graph_layout
+from regardant.modalities.statistics import save_statistics, saved_statistics
 from regardant.models.representations import GraphShape, RepresentationBuilder, small_graphs
 from regardant.pictures import Layout
-from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "graphs.json"
 
@@ -72,10 +72,8 @@ class GraphsModalityConfig(StructureConfig):
         return GraphsCodec(self, Statistics(nodes.mean(0).tolist(), deviation.tolist(), edge_features))
 
     def load(self, run: Path) -> "GraphsCodec":
-        try:
-            statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
+        with saved_statistics(run / STATISTICS) as saved:
+            statistics = Statistics(**saved)
         return GraphsCodec(self, statistics)
 
 
@@ -152,7 +150,7 @@ class GraphsCodec(Codec):
         )
 
     def save(self, run: Path) -> None:
-        write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
+        save_statistics(run / STATISTICS, self.statistics)
 
     def _encoded(self, graph: Graph) -> NDArray[np.float32]:
         count, most = len(graph.ids), self.shape.most_nodes

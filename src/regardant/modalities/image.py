@@ -3,10 +3,9 @@
 Shape legend: H height, W width, C channels, N images, T patches.
 """
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +15,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from regardant.data.item_files import ItemFile
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import ConfigError, DataError
 from regardant.modalities.augmentation import AugmentationName, augmented
 from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.modalities.image_size import LEAST_PATCHES, MOST_PATCHES, Size, common_size, fitting_patch, resized
@@ -31,9 +30,9 @@ from regardant.modalities.pixels import (
     normalised,
     shape_of,
 )
+from regardant.modalities.statistics import save_statistics, saved_statistics
 from regardant.models.representations import RepresentationBuilder, patches
 from regardant.pictures import Layout
-from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "image.json"
 
@@ -110,12 +109,10 @@ class ImageModalityConfig(PartModalityConfig):
         return self._codec(statistics)
 
     def load(self, run: Path) -> "ImageCodec":
-        try:
-            statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
+        with saved_statistics(run / STATISTICS) as saved:
+            statistics = Statistics(**saved)
             if self.patch_size == "auto" and statistics.patch_size is None:
                 raise ValueError("it has no patch_size")
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
         return self._codec(statistics)
 
     def require_readable(self, file: ItemFile) -> None:
@@ -208,7 +205,7 @@ class ImageCodec(Codec):
         return f"{images} in {self.rows * self.columns} patches of {side} x {side}"
 
     def save(self, run: Path) -> None:
-        write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
+        save_statistics(run / STATISTICS, self.statistics)
 
     def _checked(self, item: Any, name: str) -> Pixels:
         pixels = self._pixels(item, name)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regardant.data.item_files import ItemFile, read_item_file, shown_name, unreadable
+from regardant.data.item_files import ItemFile, read_item_file, shown_name, unreadable_file
 from regardant.errors import ConfigError, DataError
 
 Pixels = NDArray[np.float32]
@@ -113,7 +113,7 @@ def read_array(file: ItemFile, allowed: str) -> NDArray[Any]:
     try:
         array: NDArray[Any] = np.load(io.BytesIO(read_item_file(file, allowed)), allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
-        raise unreadable(file, error, allowed) from error
+        raise unreadable_file(file, error, allowed) from error
     return array
 
 
@@ -142,7 +142,7 @@ def _opened(path: ItemFile) -> Iterator[Any]:
     except (DataError, MemoryError):
         raise
     except Exception as error:  # Pillow's readers of EXIF data raise struct.error, TypeError and others
-        raise unreadable(path, error, FILES) from error
+        raise unreadable_file(path, error, FILES) from error
 
 
 def data_url(pixels: Pixels) -> str:

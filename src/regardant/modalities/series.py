@@ -7,10 +7,9 @@ Shape legend: N rows, C columns, L steps of history, T patches.
 """
 
 import csv
-import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -22,10 +21,10 @@ from torch import Tensor
 
 from regardant.data.series import Series, read_series, require_column
 from regardant.data.tables import first_row
-from regardant.errors import DataError, RunError
+from regardant.errors import DataError
 from regardant.modalities.base import Codec, ModalityConfig
+from regardant.modalities.statistics import save_statistics, saved_statistics
 from regardant.models.representations import RepresentationBuilder, SeriesShape, series_patches
-from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "series.json"
 
@@ -117,10 +116,8 @@ class SeriesModalityConfig(ModalityConfig):
         return SeriesCodec(Statistics.measured(given[0]), self.shape)
 
     def load(self, run: Path) -> "SeriesCodec":
-        try:
-            statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
+        with saved_statistics(run / STATISTICS) as saved:
+            statistics = Statistics(**saved)
         return SeriesCodec(statistics, self.shape)
 
 
@@ -204,7 +201,7 @@ class SeriesCodec(Codec):
         )
 
     def save(self, run: Path) -> None:
-        write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics), ensure_ascii=False) + "\n")
+        save_statistics(run / STATISTICS, self.statistics)
 
     def _scaled(self, series: Series) -> NDArray[np.float64]:
         for name in series.names:

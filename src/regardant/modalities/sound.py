@@ -5,10 +5,9 @@ The frames are the sequence; the mel bands of a frame are the numbers of an elem
 Shape legend: B recordings, N samples, T elements, S log-mel frames of an element, K mel bands.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,13 +18,13 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from regardant.data.recordings import LARGEST
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError
 from regardant.modalities.log_mel import LogMel
 from regardant.modalities.pixels import data_url
 from regardant.modalities.recordings import RecordingCodec, RecordingModalityConfig
+from regardant.modalities.statistics import save_statistics, saved_statistics
 from regardant.models.representations import RepresentationBuilder, Subsampling, sound_frames
 from regardant.pictures import Layout
-from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "sound.json"
 
@@ -120,14 +119,12 @@ class SoundModalityConfig(RecordingModalityConfig):
         return SoundCodec(self, Statistics(mean.tolist(), deviation.tolist(), unscaled.sample_rate))
 
     def load(self, run: Path) -> "SoundCodec":
-        try:
-            statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
+        with saved_statistics(run / STATISTICS) as saved:
+            statistics = Statistics(**saved)
             bands = {len(statistics.mean), len(statistics.deviation), self.num_mels or len(statistics.mean)}
             if len(bands) > 1:
                 raise ValueError(f"{len(statistics.mean)} mel bands, the recipe has {self.num_mels}")
             return SoundCodec(self, statistics)
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
 
     def _unscaled(self, sample_rate: int) -> "SoundCodec":
         """Return a codec of a sample rate that does not normalise frames."""
@@ -189,7 +186,7 @@ class SoundCodec(RecordingCodec):
         )
 
     def save(self, run: Path) -> None:
-        write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
+        save_statistics(run / STATISTICS, self.statistics)
 
     def frames(self, encoded: Sequence[NDArray[Any]]) -> Tensor:
         """Return normalised log-mel frames [B, T * S, K] of samples."""

@@ -3,10 +3,9 @@
 Shape legend: F frames, H height, W width, C channels, N videos, T tubelets.
 """
 
-import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,12 +15,12 @@ from pydantic import Field
 from torch import Tensor
 
 from regardant.data.item_files import ItemFile
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import ConfigError, DataError
 from regardant.modalities.base import Codec, ModalityConfig
 from regardant.modalities.pixels import MODES, Pixels, as_pixels, data_url, moments, name_of, normalised, read_array
+from regardant.modalities.statistics import save_statistics, saved_statistics
 from regardant.models.representations import RepresentationBuilder, TubeletShape, tubelets
 from regardant.pictures import Layout
-from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "video.json"
 
@@ -83,10 +82,8 @@ class VideoModalityConfig(ModalityConfig):
         return self._codec(Statistics(length, height, width, channels, *moments(count, total, squares)))
 
     def load(self, run: Path) -> "VideoCodec":
-        try:
-            statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
+        with saved_statistics(run / STATISTICS) as saved:
+            statistics = Statistics(**saved)
         return self._codec(statistics)
 
     def require_readable(self, file: ItemFile) -> None:
@@ -155,7 +152,7 @@ class VideoCodec(Codec):
         )
 
     def save(self, run: Path) -> None:
-        write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
+        save_statistics(run / STATISTICS, self.statistics)
 
     def _frames_at(self, time: int) -> str:
         first, last = time * self.tubelet.frames + 1, (time + 1) * self.tubelet.frames

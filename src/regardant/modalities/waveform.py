@@ -6,9 +6,8 @@ would appear as lower ones (aliasing: Oppenheim and Schafer, "Discrete-Time Sign
 Shape legend: B recordings, N samples of a recording, T blocks, S samples of a block.
 """
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -20,10 +19,9 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from regardant.data.recordings import LARGEST
-from regardant.errors import RunError
 from regardant.modalities.recordings import RecordingCodec, RecordingModalityConfig
+from regardant.modalities.statistics import save_statistics, saved_statistics
 from regardant.models.representations import RepresentationBuilder, WaveformShape, waveform_blocks
-from regardant.training.checkpoints import write_atomically
 
 STATISTICS = "waveform.json"
 
@@ -80,12 +78,10 @@ class WaveformModalityConfig(RecordingModalityConfig):
         return WaveformCodec(self.shape, Statistics(rate, deviation.tolist()))
 
     def load(self, run: Path) -> "WaveformCodec":
-        try:
-            statistics = Statistics(**json.loads((run / STATISTICS).read_text(encoding="utf-8")))
+        with saved_statistics(run / STATISTICS) as saved:
+            statistics = Statistics(**saved)
             if len(statistics.deviation) != len(self.scales):
                 raise ValueError(f"{len(statistics.deviation)} scales, the recipe has {len(self.scales)}")
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{run / STATISTICS} is damaged ({error}): restore it or train again") from error
         return WaveformCodec(self.shape, statistics)
 
 
@@ -143,7 +139,7 @@ class WaveformCodec(RecordingCodec):
         )
 
     def save(self, run: Path) -> None:
-        write_atomically(run / STATISTICS, json.dumps(asdict(self.statistics)) + "\n")
+        save_statistics(run / STATISTICS, self.statistics)
 
 
 def decimate(samples: NDArray[Any], factor: int) -> NDArray[Any]:

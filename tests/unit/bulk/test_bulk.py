@@ -61,6 +61,12 @@ def test_every_row_is_translated_in_order(regardant, tiny_run, tmp_path):
     assert len(list((tmp_path / "out").glob("part-00000-*.parquet"))) == 3  # of 21 rows
 
 
+def test_the_engine_is_chosen_once_for_all_workers(regardant, tiny_run, tmp_path):
+    said = regardant("translate", tiny_run, "--data", shards(tmp_path / "in"), "--out", tmp_path / "out")
+    assert "engine torch (" in said.err
+    assert json.loads((tmp_path / "out" / "_work.json").read_text())["options"]["engine"] == "torch"
+
+
 @pytest.mark.usefixtures("small_files")
 def test_the_same_command_answers_what_is_left_and_nothing_else(regardant, tiny_run, tmp_path, monkeypatch):
     command = ("translate", tiny_run, "--data", shards(tmp_path / "in"), "--out", tmp_path / "out")

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,22 @@ def test_pairs_of_one_first_item_stay_in_one_split(table):
     assert not first["train"].keys() & first["validation"].keys()
     assert set(first["train"].values()) == {2}
     assert read(table) == sets and read(table, seed=2) != sets
+
+
+def test_pairs_of_copies_of_one_file_stay_in_one_split(tmp_path):
+    for number in range(20):
+        (tmp_path / f"{number}.png").write_text(str(number // 2))
+    path = write(tmp_path / "a.tsv", [("first", "second"), *((f"{n}.png", f"text {n}") for n in range(20))])
+    for seed in range(20):
+        sets = read(path, seed, files=(True, False), validation_share=0.3)
+        contents = {name: {Path(pair.first).read_text() for pair in pairs} for name, pairs in sets.items()}
+        assert not contents["train"] & contents["validation"]
+
+
+def test_columns_that_are_named_by_numbers_keep_their_labels(tmp_path):
+    path = write(tmp_path / "a.tsv", [("1", "2", "label"), *((f"a{n}", f"b{n}", f"c{n}") for n in range(3))])
+    pairs = PairTableConfig(source=path.name, root=str(tmp_path), first="1", second="2", label="label")
+    assert list(pairs.items(path.name, TEXTS)) == [ItemPair(f"a{n}", f"b{n}", f"c{n}") for n in range(3)]
 
 
 def test_labels_are_read_from_their_column(table):

@@ -48,6 +48,15 @@ def test_items_of_one_file_stay_in_one_split(table):
     assert [len(own[name]) for name in ("train", "validation", "test")] == [20, 20, 20]
 
 
+def test_copies_of_one_file_stay_in_one_split(table):
+    for number in range(10):
+        (table.parent / f"{number}.png").write_text(str(number // 2))
+    for seed in range(20):
+        sets = given(table, validation_share=0.3).read(seed)
+        contents = {name: {item["image"].read_text() for item, _ in items} for name, items in sets.items()}
+        assert not contents["train"] & contents["validation"]
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [

@@ -172,10 +172,19 @@ def test_columns_may_be_numbers_where_there_is_no_header(tmp_path):
     assert list(read_table(path, "2", "3")) == [
         PairRecord(1, "the cat", "le chat"),
         PairRecord(2, "a dog", Fault.MISSING),
-        PairRecord(3, Fault.MISSING, Fault.MISSING),
     ]
     with pytest.raises(DataError, match="no column 4; it has 1, 2, 3"):
         list(read_table(path, "2", "4"))
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_blank_line_is_no_row(tmp_path, name):
+    between = {"a.tsv": "\t", "a.csv": ","}[name]
+    (tmp_path / name).write_text("\n".join(between.join(row) for row in (("text", "label"), ("a", "b"))) + "\n\n")
+    config = TableConfig(root=str(tmp_path), source=name, text="text", label="label")
+    said = []
+    assert list(config.chosen(said.append).items(name)) == [("a", "b")]
+    assert not any("left out" in line for line in said)
 
 
 @pytest.mark.parametrize(

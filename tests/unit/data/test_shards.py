@@ -11,7 +11,7 @@ import pytest
 
 from regardant.data.addresses import find_shards, fingerprint, write_whole
 from regardant.data.cleaning import CleaningReport
-from regardant.data.shards import Position, Stream, read_rows
+from regardant.data.shards import Position, Stream, read_shard_rows
 from regardant.data.streamed_pairs import StreamedPairsConfig
 from regardant.data.streamed_text import StreamedTextConfig
 from regardant.errors import DataError
@@ -91,7 +91,11 @@ def test_ranks_share_the_rows_among_them(folder, size):
 def test_each_of_two_ranks_reads_shards_of_its_own(folder):
     shards = find_shards(f"{folder}/*.parquet")
     read = [
-        {row.cells[0].split("-")[0] for rows, _ in read_rows(shards, ("source",), rank=rank, size=2) for row in rows}
+        {
+            row.cells[0].split("-")[0]
+            for rows, _ in read_shard_rows(shards, ("source",), rank=rank, size=2)
+            for row in rows
+        }
         for rank in range(2)
     ]
     assert not read[0] & read[1] and len(read[0] | read[1]) == SHARDS
@@ -116,15 +120,15 @@ def test_a_fingerprint_tells_shards_of_another_size(folder):
 
 def test_a_column_that_is_not_there_is_named(folder):
     with pytest.raises(DataError, match="no column english"):
-        next(read_rows(find_shards(f"{folder}/*.parquet"), ("english",)))
+        next(read_shard_rows(find_shards(f"{folder}/*.parquet"), ("english",)))
     with pytest.raises(DataError, match="give numbers, from 1"):
-        next(read_rows(find_shards(f"{folder}/*.txt"), ("english",)))
+        next(read_shard_rows(find_shards(f"{folder}/*.txt"), ("english",)))
 
 
 def test_a_damaged_shard_is_named(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(DataError, match=r"a\.parquet cannot be read"):
-        next(read_rows(find_shards(str(tmp_path)), ("source",)))
+        next(read_shard_rows(find_shards(str(tmp_path)), ("source",)))
 
 
 def zst(path, content):
@@ -141,8 +145,8 @@ def test_zst_shards_are_read_without_zstandard(tmp_path):
     (tmp_path / "a.tsv.zst").write_bytes(2 * (tmp_path / "a.tsv.zst").read_bytes())  # two frames
     program = (
         "import sys; sys.modules['zstandard'] = None\n"
-        "from regardant.data.addresses import find_shards\nfrom regardant.data.shards import read_rows\n"
-        "print([row.cells for rows, _ in read_rows(find_shards(sys.argv[1]), ('1', '2')) for row in rows])"
+        "from regardant.data.addresses import find_shards\nfrom regardant.data.shards import read_shard_rows\n"
+        "print([row.cells for rows, _ in read_shard_rows(find_shards(sys.argv[1]), ('1', '2')) for row in rows])"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -152,15 +156,15 @@ def test_zst_shards_are_read_without_zstandard(tmp_path):
 @pytest.mark.parametrize("suffix", [".txt.zst", ".tsv.zst"])
 def test_a_cut_text_shard_is_not_read_short(tmp_path, suffix):
     path = zst(tmp_path / f"a{suffix}", LINES)
-    assert sum(len(rows) for rows, _ in read_rows(find_shards(str(tmp_path)), ("1", "2"))) == 90_000
+    assert sum(len(rows) for rows, _ in read_shard_rows(find_shards(str(tmp_path)), ("1", "2"))) == 90_000
     path.write_bytes(path.read_bytes()[:-100_000])
     with pytest.raises(DataError, match=r"zst cannot be read after row [\d,]+: .*[Tt]runcated"):
-        list(read_rows(find_shards(str(tmp_path)), ("1", "2")))
+        list(read_shard_rows(find_shards(str(tmp_path)), ("1", "2")))
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\ntwo\n")
-    ((rows, _),) = read_rows(find_shards(str(tmp_path)), ("text",))
+    ((rows, _),) = read_shard_rows(find_shards(str(tmp_path)), ("text",))
     assert [row.cells for row in rows] == [("one",), ("two",)]
 
 
@@ -207,7 +211,7 @@ def test_no_source_of_validation_or_test_is_trained_on(folder, tmp_path):
     splits = config.read(tmp_path / "text", seed=1)
     held_out = config.leave_out(1)
     trained = set()
-    for rows, _ in read_rows(config.found(), ("source", "target")):
+    for rows, _ in read_shard_rows(config.found(), ("source", "target")):
         trained |= {source for source, _ in config.training_pairs(rows, held_out)}
     kept = {*splits.validation["source"], *splits.tests["test"]["source"]}
     assert 40 <= len(kept) <= 120 and not kept & trained
@@ -223,7 +227,7 @@ def test_pairs_of_a_named_file_are_left_out_of_the_stream(folder, tmp_path):
     held_out = config.leave_out(1)
     trained = [
         source
-        for rows, _ in read_rows(config.found(), ("source", "target"))
+        for rows, _ in read_shard_rows(config.found(), ("source", "target"))
         for source, _ in config.training_pairs(rows, held_out)
     ]
     assert not {"0-5", "3-700"} & set(trained)

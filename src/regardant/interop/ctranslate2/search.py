@@ -24,7 +24,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +74,9 @@ class CTranslate2Searcher:
         self.ids = {piece: token for token, piece in enumerate(self.targets)}
         self.threads = threads
         self.engine = self._load(threads.many)
+        # Loaded here and not at first use, when the folder may hold another export.
+        self.engine_alone = self.engine if threads.alone == threads.many else self._load(threads.alone)
         self.batch_tokens = BATCH_TOKENS_INT8 if self.engine.compute_type.startswith("int8") else BATCH_TOKENS
-
-    @cached_property
-    def engine_alone(self) -> ctranslate2.Translator:
-        """Translator of single sentences. If its numbers of threads differ, it loads the weights again at first use."""
-        return self.engine if self.threads.alone == self.threads.many else self._load(self.threads.alone)
 
     def _load(self, threads: Threads) -> ctranslate2.Translator:
         return ctranslate2.Translator(

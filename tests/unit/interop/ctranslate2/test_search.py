@@ -11,7 +11,7 @@ from regardant.data.vocabulary import EOS, NEVER_WRITTEN
 from regardant.errors import DataError, RunError
 from regardant.generation.config import GenerationConfig
 from regardant.generation.teacher_forcing import score_tokens
-from regardant.interop.ctranslate2.export import export
+from regardant.interop.ctranslate2.export import export, exported
 from regardant.interop.ctranslate2.search import CTranslate2Searcher
 from regardant.interop.ctranslate2.threads import Choice, Threads
 
@@ -83,6 +83,21 @@ def test_a_sentence_that_comes_alone_has_threads_of_its_own_and_the_same_transla
     (beside_another, _) = engine.search([source, source], [[], []], config, MOST)
     assert [one.tokens for one in alone] == [one.tokens for one in beside_another]
     assert (engine.engine.num_translators, engine.engine_alone.num_translators) == (2, 1)
+
+
+def test_an_export_that_is_replaced_later_does_not_change_an_open_searcher(trained, test_set, tmp_path):
+    first, other = (trained(*SUBWORDS, *more).translator for more in ((), ("training.max_updates=60",)))
+    exported(first.model, first.tokenizers, tmp_path / "engine", "float32")
+    threads = Choice(Threads(2, 1), Threads(1, 2))
+    engine = CTranslate2Searcher(tmp_path / "engine", first.tokenizers, threads, "cpu")
+    exported(other.model, other.tokenizers, tmp_path / "engine", "float32")
+    changed = CTranslate2Searcher(tmp_path / "engine", first.tokenizers, threads, "cpu")
+    sources, config = ids_of(first, test_set)[:20], GenerationConfig()
+    together = [one.tokens for (one,) in engine.search(sources, [[]] * len(sources), config, MOST)]
+    alone, of_the_other = (
+        [one.search([source], [[]], config, MOST)[0][0].tokens for source in sources] for one in (engine, changed)
+    )
+    assert alone == together != of_the_other
 
 
 def test_weights_are_read_once_where_threads_are_alike(searcher, build):

@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 import sys
@@ -102,6 +103,26 @@ def test_exports_that_can_only_be_read_are_compared_anew_each_time(own, monkeypa
         said = []
         regardant.load(own).translation.choose_engine(said.append)
         assert len(said) == 1 and not kept.exists()
+
+
+def test_a_full_disk_is_no_reason_to_keep_torch(own, monkeypatch):
+    def full(*given):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as change:
+        change.setattr("regardant.interop.ctranslate2.export._write", full)
+        found = regardant.load(own).translation.choose_engine()
+    assert found.engine == "torch" and "No space left" in found.reason
+    said = []
+    regardant.load(own).translation.choose_engine(said.append)
+    assert len(said) == 1 and said[0].startswith("comparing engines on")
+
+
+def test_engines_that_are_not_chosen_are_freed(own, monkeypatch):
+    monkeypatch.setattr(choice, "BLEU_LOST", -1000.0)
+    translation = regardant.load(own).translation
+    assert len(translation.choose_engine().compared) == len(choice.TRIED)
+    assert set(translation.engines.ready) == {"torch"}
 
 
 def test_few_validation_sentences_choose_nothing(trained):

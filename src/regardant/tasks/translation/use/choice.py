@@ -61,7 +61,7 @@ class EngineChoice:
     reason: str
     compared: tuple[ComparedEngine, ...] = ()
     origin: str = ""
-    """SHA-256 of the weights and of the versions of regardant and ctranslate2."""
+    """SHA-256 of the weights and of the versions of regardant and ctranslate2. Empty for a choice that is not kept."""
 
     def __str__(self) -> str:
         return f"engine {self.engine} ({self.reason})"
@@ -112,8 +112,11 @@ def choose_engine(
         )
     log(f"comparing engines on {len(sources)} validation sentences, once for these weights")
     choice = _compare(engines, sources, list(text["target"][:SENTENCES]), generation, metrics, origin)
-    with suppress(RunError):  # another user's run may be read-only
-        choice.save(path)
+    for name in set(TRIED) - {choice.engine}:
+        engines.ready.pop(name, None)  # frees its copies of the weights
+    if choice.origin:
+        with suppress(RunError):  # another user's run may be read-only
+            choice.save(path)
     return choice
 
 
@@ -134,7 +137,7 @@ def _compare(
         except (RunError, ConfigError) as error:  # a model, or a search, that the engine cannot compute
             return EngineChoice("torch", str(error), origin=origin)
         except OSError as error:
-            return EngineChoice("torch", f"{engines.folder / name} cannot be written ({error.strerror})", origin=origin)
+            return EngineChoice("torch", f"{engines.folder / name} cannot be written ({error.strerror})")
         identical = sum(one == other for one, other in zip(ours, theirs, strict=True)) / len(ours)
         compared.append(
             ComparedEngine(name, identical, bleu - corpus_bleu(theirs, references, metrics), seconds / taken)

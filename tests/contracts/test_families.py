@@ -111,8 +111,8 @@ def test_a_recipe_is_of_its_cell(place, name):
     task, column = place
     document = config.recipe(name)
     kinds = {part.get("kind") for section in ("input", "first", "second") if (part := document.get(section))}
-    assert document["task"] == task or name in ("cora-graph", "digit-questions")
-    assert KINDS[column]["kind"] in kinds | {"text"} or name in ("cora-graph", "digit-streams", "digit-questions")
+    assert document["task"] == task
+    assert KINDS[column]["kind"] in kinds | {"text"} or name in ("digit-streams", "digit-questions")
 
 
 @pytest.mark.parametrize(("task", "column"), BY_CONFIGURATION)

@@ -1,6 +1,7 @@
 import json
 import shutil
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,13 +11,21 @@ from safetensors.torch import load_file, save_file
 import regardant
 from regardant import config, run
 from regardant.attention import KERNELS, ScaledDotProduct
+from regardant.attention.performer import PerformerConfig
 from regardant.cli.training import configuration
+from regardant.data.grammar.config import GrammarConfig
 from regardant.errors import ConfigError, OutOfMemory, RunError
+from regardant.layers.feed_forward import GatedFeedForwardConfig
+from regardant.models.encoder_decoder import EncoderDecoderConfig
+from regardant.models.transformer import EncoderStackConfig
 from regardant.planning.probes import Decisions
 from regardant.run import training
 from regardant.run.fingerprints import fingerprint
 from regardant.run.folder import UNFINISHED
 from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
+from regardant.tasks.translation.config import TranslationConfig
+from regardant.training.config import NextTokenTraining
+from regardant.training.optimizers import MuonConfig
 from tests.runs import change_record
 
 
@@ -31,6 +40,15 @@ def test_a_record_comes_back_as_it_was_written(tiny_run, tmp_path):
     record = run.Record.read(tiny_run)
     record.write(tmp_path)
     assert run.Record.read(tmp_path) == record
+
+
+def test_a_record_of_a_configuration_built_in_python_comes_back(tiny_run, tmp_path):
+    training = NextTokenTraining(max_updates=2, optimizer=MuonConfig(momentum=0.9))
+    encoder = EncoderStackConfig(self_attention=PerformerConfig())
+    model = EncoderDecoderConfig(feed_forward=GatedFeedForwardConfig(), encoder=encoder)
+    asked = TranslationConfig(data=GrammarConfig(train_size=9), model=model, training=training)
+    replace(run.Record.read(tiny_run), asked=asked).write(tmp_path)
+    assert run.Record.read(tmp_path).asked == asked
 
 
 def test_a_record_says_what_it_was_made_with(tiny_run, configure):
@@ -109,6 +127,14 @@ def test_a_record_that_was_changed_is_refused(own_run, written, changed):
     path.write_text(content.replace(written, changed, 1), encoding="utf-8")
     with pytest.raises(RunError, match=r"run\.yaml is not what training wrote: restore it, or train anew"):
         regardant.load(own_run)
+
+
+def test_a_model_that_is_opened_in_inference_mode_is_used_in_it_and_after_it(tiny_run):
+    opened = regardant.load(tiny_run)
+    with torch.inference_mode():
+        inside = opened.translate(["the dog runs ."])
+    assert opened.translate(["the dog runs ."])[0].text == inside[0].text
+    assert not any(one.is_inference() for one in opened.trained.model.parameters())
 
 
 def test_data_that_was_changed_after_training_is_refused_by_the_verbs_that_use_it(own_run):

@@ -32,6 +32,12 @@ def softmax_dtype(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
+def product_dtype(x: Tensor) -> torch.dtype:
+    """Return the precision in which a product reads x: that of autocast where it is enabled, else the input's own."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """Description of which keys each query may attend to, and of the positions of both. Holds no masks."""

@@ -27,7 +27,7 @@ from torch.autograd.function import once_differentiable
 from regardant.attention.causal_tiles import TILE, attend_in_causal_tiles
 from regardant.attention.interface import AttentionConfig, Keys, Mixed, Queries, Values, Weights
 from regardant.attention.listed_pairs import attend_along
-from regardant.attention.masks import View, softmax_dtype
+from regardant.attention.masks import View, product_dtype, softmax_dtype
 from regardant.attention.online_softmax import online_softmax
 from regardant.attention.scored import ScoredAttention
 from regardant.attention.softmax import exact, softmax, softmax_backward
@@ -143,7 +143,7 @@ def triton(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
 
 def matmul(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     """Multiply batched matrices, with sums of the softmax in at least float32."""
-    dtype = _dtype_of_products(v)  # autocast reaches the forward pass only, and both must see the same tensors
+    dtype = product_dtype(v)  # autocast reaches the forward pass only, and both must see the same tensors
     inside = softmax_dtype(q) if q.device.type == "cpu" and k.shape[2] < SHORTEST_NARROW else dtype
     added, fully_masked = view.additive_mask(q, k), view.fully_masked(q, k)
     with exact(q):
@@ -163,16 +163,11 @@ def causal_tiles(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mi
 
 def _suits_tiles(q: Tensor, k: Tensor, v: Tensor, view: View) -> bool:
     """Return whether products are in bfloat16 on a CPU and the view is causal and no more."""
-    return q.device.type == "cpu" and _dtype_of_products(v) == torch.bfloat16 and _is_causal_alone(q, k, view)
+    return q.device.type == "cpu" and product_dtype(v) == torch.bfloat16 and _is_causal_alone(q, k, view)
 
 
 def _is_causal_alone(q: Tensor, k: Tensor, view: View) -> bool:
     return view.causal and view.asked == {"causal"} and q.shape[2] == k.shape[2]
-
-
-def _dtype_of_products(v: Tensor) -> torch.dtype:
-    device = v.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else v.dtype
 
 
 KERNELS: dict[str, Kernel] = {"sdpa": sdpa, "matmul": matmul, "triton": triton, "online_softmax": online_softmax}

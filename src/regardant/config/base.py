@@ -26,9 +26,19 @@ class Config(BaseModel):
     made: ClassVar[list[type["Config"]]] = []
     """Configuration classes, the parts of a section before the section."""
 
+    named_by: ClassVar[str] = KIND
+    """The key by which a document names the class of this configuration, if the class has such a field."""
+
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         Config.made.append(cls)
+
+    def model_post_init(self, context: Any) -> None:
+        """Count the name of the class as given unless it is the default, so that a dump of the given fields can be read
+        back."""
+        default = getattr(type(self), "default_kind", None)
+        if self.named_by in type(self).model_fields and getattr(self, self.named_by) != default:
+            self.model_fields_set.add(self.named_by)
 
 
 def _literals(cls: type[Config]) -> tuple[str, ...]:

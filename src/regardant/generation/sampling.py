@@ -22,7 +22,7 @@ from torch import Tensor
 from regardant import config as configuration
 from regardant.config import Config
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN
-from regardant.errors import DataError
+from regardant.errors import DataError, RunError
 from regardant.layers.linear import Layouts
 from regardant.models.base import CausalModel
 
@@ -92,7 +92,7 @@ def sample(
 
     `samples` are the numbers of the samples. `layouts` keep copies of the weights from one text to the next. The model
     must be in evaluation mode. When the context is full, sampling continues from its newer half; a model that carries a
-    state needs no context. Raises DataError for an empty prompt.
+    state needs no context. Raises DataError for an empty prompt, RunError if the first scores are not numbers.
     """
     if not len(prompt):
         raise DataError("the prompt is empty: give a prompt of at least one character")
@@ -104,7 +104,7 @@ def sample(
     ended = torch.zeros(len(samples), 1, dtype=torch.bool, device=prompt.device)
     state = model.start(1, context)
     never = torch.tensor(NEVER_WRITTEN if config.ends else (*NEVER_WRITTEN, EOS), device=prompt.device)
-    for drawn in torch.from_numpy(draws).to(prompt.device):
+    for number, drawn in enumerate(torch.from_numpy(draws).to(prompt.device)):
         if seen.shape[1] > context and not model.carries_state:
             seen = newest = seen[:, -(context // 2) :]
             state = model.start(1, context)
@@ -112,6 +112,8 @@ def sample(
         with torch.inference_mode(), layouts.in_use():
             for piece in newest.split(context, 1):
                 logits = model.step(piece, state)
+            if number == 0 and bool(logits.isnan().any()):  # later an accelerator would wait at each step
+                raise RunError("the model's scores are not numbers: its training has diverged")
             if len(newest) < len(samples):  # the prompt was read once for all
                 state.keep(torch.zeros(len(samples), dtype=torch.long, device=prompt.device))
                 seen = seen.expand(len(samples), -1)

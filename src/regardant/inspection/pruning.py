@@ -7,6 +7,7 @@ prints the importance of each head.
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import torch
 from torch import nn
@@ -32,7 +33,8 @@ def prune_heads(layer: SelfAttention, heads: Sequence[int]) -> SelfAttention:
     plain = layer.parts == ("query", "key", "value") and shape.num_key_heads == shape.num_heads
     if not plain or not isinstance(output, nn.Linear) or not isinstance(projection, nn.Linear):
         raise ValueError("only heads with projections of their own can be pruned: set model.projections=separate")
-    if next(layer.mechanism.parameters(), None) is not None or layer.positions.acts_on == "scores":
+    own = next(chain(layer.mechanism.parameters(), layer.mechanism.buffers()), None)
+    if own is not None or layer.positions.acts_on == "scores":
         raise ValueError("the mechanism or its positions have parameters per head: switch heads off by ScaleHead")
     small = copy.deepcopy(layer)
     small.shape = replace(shape, num_heads=len(kept), num_key_heads=len(kept))

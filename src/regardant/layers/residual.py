@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from regardant.attention.masks import product_dtype
 from regardant.kernels import compute
 from regardant.layers.dropout import Dropout
 from regardant.layers.norms import NormConfig
@@ -114,7 +115,7 @@ class FusedStream(PlainStream):
             if self.waiting is None:
                 normed = norm(self.x)
             else:  # narrowed here, since the first product would do so in another pass over memory
-                self.x, normed = _add_and_norm(self.x, *self.waiting, norm, narrow_dtype(self.x))
+                self.x, normed = _add_and_norm(self.x, *self.waiting, norm, product_dtype(self.x))
             self.waiting = sublayer(normed, *inputs), residual.dropout
 
     def close(self) -> Tensor:
@@ -122,12 +123,6 @@ class FusedStream(PlainStream):
             written, dropout = self.waiting
             self.x, self.waiting = self.x + dropout(written), None
         return self.x
-
-
-def narrow_dtype(x: Tensor) -> torch.dtype:
-    """Return the type in which a product reads x: that of autocast if enabled."""
-    device = x.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
 def _add_and_norm(

@@ -98,13 +98,14 @@ class Model(nn.Module):
             if isinstance(module, Attention):
                 module.redraw()
 
-    def check_lengths(self) -> None:
-        """Raise ValueError if an attention mechanism is limited to fewer keys than the model's max_length."""
+    def check_lengths(self, field: str = "max_length") -> None:
+        """Raise ValueError if an attention mechanism is limited to fewer keys than a field of the model."""
+        most = getattr(self.config, field)
         for module in self.modules():
-            if isinstance(module, Attention) and module.longest is not None and module.longest < self.config.max_length:
+            if isinstance(module, Attention) and module.longest is not None and module.longest < most:
                 raise ValueError(
-                    f"{type(module).__name__} ends at {module.longest} keys and model.max_length is "
-                    f"{self.config.max_length}: raise its max_length or lower the model's"
+                    f"{type(module).__name__} ends at {module.longest} keys and model.{field} is {most}: raise its "
+                    "max_length or lower the model's"
                 )
 
 

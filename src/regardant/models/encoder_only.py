@@ -7,7 +7,7 @@ Shape legend: B batch, T elements, M d_model.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -67,6 +67,9 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
 
     kind: Literal["encoder_only"] = "encoder_only"
 
+    most_keys: ClassVar[str] = "max_length"
+    """Field with the maximum number of elements that attend to each other."""
+
     num_layers: int = Field(4, gt=0, le=1000)
     """Number of layers."""
 
@@ -95,7 +98,7 @@ class EncoderOnlyConfig(TransformerConfig, EncoderConfig):
         initialise(model)
         if self.tie_embeddings:
             model.tie("input", instead="false")
-        model.check_lengths()
+        model.check_lengths(self.most_keys)
         if not model.reads_order:
             self.require_any_order(model)
         model.dropout_key = share_key(model)

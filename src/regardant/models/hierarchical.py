@@ -7,7 +7,7 @@ Shape legend: B batch, T elements, K elements of a segment, S segments, M d_mode
 """
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +28,8 @@ class HierarchicalConfig(EncoderOnlyConfig):
     """A Transformer over each segment of an input, and one over the means of the segments."""
 
     kind: Literal["hierarchical"] = "hierarchical"  # type: ignore[assignment]  # a variant has a kind of its own
+
+    most_keys: ClassVar[str] = "segment"
 
     segment: int = Field(64, gt=1)
     """Elements of a segment, which attend only to each other."""

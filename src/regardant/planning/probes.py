@@ -31,7 +31,7 @@ SHARE, MOST_SECONDS = 1 / 30, 20.0
 """Share of training.max_minutes that measuring may take, and seconds if the budget is not given in minutes. The first
 step of each candidate is always timed."""
 
-SAID_SECONDS = 2.0
+LOGGED_SECONDS = 2.0
 """Seconds of measuring from which it is logged."""
 
 NEAR_TIE = 1.05
@@ -143,12 +143,12 @@ class Steps:
             return {way: self.known[way.name] for way in ways}
         seconds, start = {}, time.perf_counter()
         for number, way in enumerate(ways, 1):
-            if time.perf_counter() > start + SAID_SECONDS:
+            if time.perf_counter() > start + LOGGED_SECONDS:
                 self.log(f"measuring ways of computing a step: {number} of {len(ways)}")
             seconds[way] = self._seconds_of(way)
             self.cold.add(way.name)
         left = min(ROUNDS * sum(seconds.values()), self.until - time.perf_counter())
-        if left > SAID_SECONDS:
+        if left > LOGGED_SECONDS:
             self.log(f"measuring {len(ways)} ways of computing a step: about {left:.0f} s")
         for number in range(ROUNDS):
             if time.perf_counter() >= self.until:

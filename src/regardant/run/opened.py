@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
+
 from regardant.checks.agreement import Agreement, compare_ways
 from regardant.checks.agreement.comparison import KeptCase
 from regardant.checks.doctor import Diagnosis, examine
@@ -28,6 +30,7 @@ from regardant.run.folder import Record, require_verb
 from regardant.run.overview import overview
 from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
+from regardant.tasks.evaluated_weights import keep_evaluated_weights
 from regardant.tasks.gradients import Gradients, measure_gradients
 from regardant.training.devices import keep_freed_memory, memory_guard, the_device
 from regardant.training.events import read_events
@@ -64,7 +67,9 @@ class Run:
         device, weights = the_device(), self.folder / WEIGHTS
         # A run.yaml that was changed may ask for a model that is far larger than its weights.
         most = OPENED * weights.stat().st_size + SLACK if device.type == "cpu" and weights.is_file() else None
-        with memory_guard(f"the model of {self.folder}", "restore its run.yaml, which may have been changed", most):
+        # The parameters may be needed outside an inference mode that the caller is in.
+        guard = memory_guard(f"the model of {self.folder}", "restore its run.yaml, which may have been changed", most)
+        with guard, torch.inference_mode(False):
             trained = task_named(self.config.task).open(self.config, self.folder, device)
         use_kernel(trained.model, self.record.decided.kernel)
         return trained
@@ -139,6 +144,8 @@ class Run:
         if not data:
             self.require_data()
         scores = self.trained.evaluate(data, **options)
+        # Those that were opened: training may have gone on since.
+        keep_evaluated_weights(self.folder, scores, self.record.files.get(WEIGHTS) or self.weights)
         write_sums(self.folder)
         return scores
 

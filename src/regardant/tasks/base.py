@@ -279,6 +279,8 @@ class Report(Protocol):
 class TaskConfig(Config):
     """Configuration of a task: the content of a recipe."""
 
+    named_by: ClassVar[str] = "task"
+
     verbs: ClassVar[tuple[str, ...]] = ()
     """Names of `predict` for this task, such as `translate`: further methods of `Run`."""
 

@@ -28,12 +28,12 @@ from regardant.pictures import (
     report_page,
     tables_in_notebook,
 )
+from regardant.tasks.evaluated_weights import require_current
 from regardant.tasks.training_history import (
     COSTS,
     TrainingHistory,
     names_from_where_paths_part,
     read_history,
-    require_current,
 )
 from regardant.training.metrics import Metric
 

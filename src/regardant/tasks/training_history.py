@@ -71,16 +71,6 @@ def read_history(folder: Path, plan: Mapping[str, Any], metrics: Sequence[str]) 
     )
 
 
-def require_current(folder: Path, names: Sequence[str]) -> None:
-    """Raise RunError if a run was not evaluated, or was trained further after its evaluation."""
-    weights = folder / "model.safetensors"
-    if not names:
-        raise RunError(f"{folder} was not evaluated: evaluate it first: regardant evaluate {folder}")
-    for name in names:
-        if weights.is_file() and weights.stat().st_mtime > (folder / "evaluation" / f"{name}.json").stat().st_mtime:
-            raise RunError(f"{folder} was trained further after {name} was evaluated: evaluate it anew")
-
-
 def names_from_where_paths_part(folders: Sequence[Path]) -> list[str]:
     """Return each path without the folders that all paths have in common."""
     whole = [folder.resolve() for folder in folders]

@@ -234,6 +234,7 @@ class Trainer:
         if not self.planned or cursor.batch >= len(self.planned):
             if self.planned:
                 cursor.epoch, cursor.batch = cursor.epoch + 1, 0
+            self.planned = []  # frees the buffer of a stream before the next is read
             self.planned = self.job.plan(cursor.epoch)
         taken = self.planned[cursor.batch : cursor.batch + self.config.accumulate]
         cursor.batch += len(taken)

@@ -38,7 +38,7 @@ STORE = "REGARDANT_STORE"
 ARRIVED = "arrived"
 """Key of the store that counts the processes that wait for rank 0."""
 
-PATIENCE = timedelta(days=1)
+LONGEST_WAIT = timedelta(days=1)
 """Time that the others wait for rank 0, which prepares the data and validates alone."""
 
 TIMEOUT = timedelta(minutes=10)
@@ -65,6 +65,10 @@ class Act(IntEnum):
     """Return to the snapshot."""
 
 
+class FailedExchange(RunError):
+    """Error for an exchange with a rank that has ended or does not answer."""
+
+
 @dataclass(frozen=True)
 class Group:
     """Processes of a training, from the view of one of them."""
@@ -78,7 +82,7 @@ class Group:
     store: Any = None
     """Key-value store through which the processes met. None: there is one process."""
     control: Any = None
-    """Process group of rank 0's decisions, for which the others wait as long as PATIENCE."""
+    """Process group of rank 0's decisions, for which the others wait as long as LONGEST_WAIT."""
     share: int = 1
     """Number of processes that divide the CPU threads among them."""
     strategy: Strategy = "sum"
@@ -146,7 +150,7 @@ class Group:
             if not _is_of_an_exchange(error) or not (absent := self._absent()):
                 raise
             ranks = f"rank {absent[0]}" if len(absent) == 1 else f"ranks {', '.join(map(str, absent))}"
-            raise RunError(
+            raise FailedExchange(
                 f"{ranks} of {self.size} ended or did not answer: start the command again to resume"
             ) from error
 
@@ -235,8 +239,8 @@ def started(size: int, command: Sequence[str]) -> Iterator[Group]:
 def end_with_starter() -> None:
     """End this process as soon as the one that started it has ended, even by a kill.
 
-    Otherwise a process that computes would notice at its next exchange, and one that waits for rank 0 after PATIENCE.
-    Rank 0 holds the other end of standard input, which is closed when it ends.
+    Otherwise a process that computes would notice at its next exchange, and one that waits for rank 0 after
+    LONGEST_WAIT. Rank 0 holds the other end of standard input, which is closed when it ends.
     """
     threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
 
@@ -286,7 +290,7 @@ class _Others:
         """Turn a failed exchange into a RunError that says which rank has ended, and why."""
         try:
             yield
-        except (RuntimeError, RunError) as error:
+        except (RuntimeError, FailedExchange) as error:
             for rank, (one, errors) in enumerate(zip(self.running, self.errors, strict=True), 1):
                 if code := _exit_code(one):
                     cause = _last_line(errors) or (f"signal {-code}" if code < 0 else f"exit code {code}")
@@ -305,7 +309,7 @@ def _variables(rank: int, size: int, path: Path) -> dict[str, str]:
 
 def _file_store(path: Path, size: int) -> Any:
     store = dist.FileStore(str(path), size)  # type: ignore[attr-defined]
-    store.set_timeout(PATIENCE)
+    store.set_timeout(LONGEST_WAIT)
     return store
 
 
@@ -314,7 +318,7 @@ def _network_store(rank: int) -> Any:
     holds = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     return dist.TCPStore(  # type: ignore[attr-defined]
-        address, port, is_master=holds, timeout=PATIENCE, wait_for_workers=False
+        address, port, is_master=holds, timeout=LONGEST_WAIT, wait_for_workers=False
     )
 
 
@@ -324,7 +328,7 @@ def _meet(store: Any, rank: int, size: int, local_size: int, share: int, others:
         os.environ["GLOO_SOCKET_IFNAME"] = loopback  # by default gloo listens on a network interface
     backend = "nccl" if the_device().type == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
-    control = dist.new_group(backend="gloo", timeout=PATIENCE)
+    control = dist.new_group(backend="gloo", timeout=LONGEST_WAIT)
     return Group(rank, size, local_size, others, store, control, share)
 
 

@@ -1,8 +1,10 @@
 """The learning rate of each update.
 
 A schedule is a pure function of two numbers, so resuming needs no state: `update`, counted from 1, and `progress`, the
-share of the budget (updates or minutes) that is spent. Warm-up depends on `update`, decay to an end on `progress`, so
-that a run with a time limit ends its decay on time, on any machine. Decay begins at update 1, not after warm-up.
+share of the budget that is spent: after this update, of a budget of updates or epochs, and before it, of one in
+minutes. Of N updates the last one has progress 1, and so the rate at the end. Warm-up depends on `update`, decay to an
+end on `progress`, so that a run with a time limit ends its decay on time, on any machine. Decay begins at update 1, not
+after warm-up.
 
 noam            Vaswani et al. 2017, "Attention Is All You Need", https://arxiv.org/abs/1706.03762, eq. 3
 inverse_sqrt    the same curve, given by its peak
@@ -85,7 +87,7 @@ class ConstantConfig(_WarmedUpConfig):
 
 
 class CosineConfig(_DecayingConfig):
-    """Half a cosine from learning_rate at update 1 down to final_ratio of it at the end, times a linear warm-up."""
+    """Half a cosine from learning_rate at the start to final_ratio of it at the end, times a linear warm-up."""
 
     kind: Literal["cosine"] = "cosine"
 
@@ -94,7 +96,7 @@ class CosineConfig(_DecayingConfig):
 
 
 class LinearConfig(_DecayingConfig):
-    """Linear decay from learning_rate at update 1 to final_ratio of it at the end, times a linear warm-up."""
+    """Linear decay from learning_rate at the start to final_ratio of it at the end, times a linear warm-up."""
 
     kind: Literal["linear"] = "linear"
 

@@ -40,7 +40,7 @@ def test_pages_show_what_is_missed_in_bold():
 
 @pytest.mark.parametrize(
     ("bars", "whole"),
-    [([MET, GOAL], True), ([MET, UNKNOWN], None), ([MET, UNKNOWN, LOW], False), ([], True)],
+    [([MET, GOAL], True), ([MET, UNKNOWN], None), ([MET, UNKNOWN, LOW], False), ([GOAL], None), ([], None)],
 )
 def test_a_result_passes_if_no_bar_is_missed_and_goals_do_not_count(bars, whole):
     assert passed(bars) is whole

@@ -182,6 +182,27 @@ def test_bleu_may_not_differ_to_either_side(cases, precision, off):
     assert missed(cases, bleu) == [f"{precision}: difference in BLEU from uncached search"]
 
 
+class Answering:
+    """A peer that answers every request at once, and counts those of each stopping rule."""
+
+    def __init__(self):
+        self.stopping = []
+
+    def ask(self, batches, **options):
+        self.stopping.append(options.get("stopping"))
+        targets = {str(index): [5] for batch in batches for index in batch}
+        return {"tokens": len(targets), "sentences": len(targets), "seconds": 1.0, "targets": targets}
+
+
+@pytest.mark.parametrize(("case", "tried"), [(BEAM, {"default", "early"}), (GREEDY, {None})])
+def test_stopping_rules_of_transformers_are_tried_where_there_are_beams(monkeypatch, case, tried):
+    monkeypatch.setattr("benchmarks.workers.SETTLE", 0.0)
+    peers = {f"{engine}, float32": Answering() for engine in (REGARDANT, TRANSFORMERS)}
+    found = decoding.measure(case, peers, LENGTHS, 1)
+    assert set(peers[f"{TRANSFORMERS}, float32"].stopping) == tried
+    assert len(found["probe_tokens_per_second"]) == 4 * len(tried)
+
+
 def timed(name, speed):
     reading = {"sentences": speed, "seconds": 1.0, "tokens": 13 * speed, "targets": {"0": [5]}}
     return Row(name, None, {}, [reading])

@@ -78,6 +78,15 @@ def test_a_result_has_its_machine_its_commit_and_whether_its_bars_are_met(tree):
     assert result["machine"]["cores"] and len(result["commit"]) >= 7
 
 
+def test_a_commit_whose_code_is_changed_while_it_is_measured_is_dirty(tree):
+    measurement = Measurement(scratch=False)
+    (tree / "src" / "code.py").write_text("new\n")
+    for _ in range(2):
+        measurement.keep("speed", {"value": 1})
+    result = json.loads((tree / "benchmarks/results/speed.json").read_text())
+    assert result["commit"] == f"{records.commit()}-dirty"
+
+
 def test_outside_of_a_checkout_there_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))

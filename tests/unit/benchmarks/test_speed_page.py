@@ -11,6 +11,7 @@ from benchmarks import recipes, shakespeare
 from benchmarks.bars import MISSED, markdown, missed, verdict
 from benchmarks.decoding import CTRANSLATE2, EXPORTED, REGARDANT, TRANSFORMERS
 from benchmarks.model_steps import best_over_others, cells
+from benchmarks.quality import MINUTES, scores_of
 from benchmarks.recipes import LEAST_BLEU, Asked
 from benchmarks.records import RESULTS
 from benchmarks.side_by_side import best_of_each
@@ -18,6 +19,7 @@ from benchmarks.training import OURS, speeds_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "speed.md").read_text(encoding="utf-8")
 TEXT = " ".join(PAGE.split())
+README = " ".join((Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8").split())
 
 
 def kept(name):
@@ -36,7 +38,7 @@ def bars_of(name):
     "name",
     [
         *("training_speed", "nanogpt", "decoding_speed", "engines_speed", "models_speed", "sampling_speed"),
-        *("preparing", "memory", "startup", "pages"),
+        *("preparing", "memory", "startup", "pages", "quality"),
         *("accelerator-training_speed", "accelerator-translation_speed"),
     ],
 )
@@ -67,6 +69,23 @@ def test_training_speeds_are_those_measured():
         )
         for one, other in zip(as_it_comes, alike, strict=True)
     ]
+
+
+def ratios_of_passes(ours, theirs):
+    """Ratios of two rows of a result, pass by pass."""
+    return [one / other for one, other in zip(ours["readings"], theirs["readings"], strict=True)]
+
+
+def test_ratios_of_single_passes_are_those_measured():
+    rows = {(row["name"], row["precision"]): row for row in kept("training_speed")["allocators"]["as it comes"]["rows"]}
+    ratios = ratios_of_passes(rows[OURS, "bfloat16"], rows["transformers Marian", "bfloat16"])
+    middle = f"{median(ratios):.2f}"
+    assert f"{min(ratios):.2f} to {max(ratios):.2f} in single passes, {middle} in their median" in TEXT
+    assert f"{middle} in the median of single passes" in README
+    (beam, *_) = kept("decoding_speed")["cases"]
+    rows = {(row["engine"], row["precision"]): row for row in beam["rows"]}
+    ratios = ratios_of_passes(rows[REGARDANT, "float32"], rows[CTRANSLATE2, "float32"])
+    assert f"({median(ratios):.3f} in the median of single passes" in TEXT
 
 
 def test_shares_of_the_peak_are_those_measured():
@@ -196,14 +215,15 @@ def test_preparing_takes_what_was_measured():
 
 def test_quality_by_time_is_that_measured():
     names = {"Regardant": "Regardant", "transformers": "transformers' `Trainer`", "JoeyNMT": "JoeyNMT"}
-    systems = kept("quality")["systems"]
-    for system, name in names.items():
-        points = systems[system]["points"] if system in systems else None
-        cells = [f"{point['bleu']:.2f} |" for point in points] if points else ["*not measured* |", "|", "|", "|"]
-        assert f"| {name} | {' '.join(cells)}\n" in section("Quality by time")
-    for one in systems["transformers"]["candidates"]:
-        rate, tokens = one["settings"]["learning_rate"], one["settings"]["batch_tokens"]
-        assert f"| {rate} | {tokens:,} | {one['bleu']:.2f} |\n" in section("Quality by time")
+    text = section("Quality by time")
+    for one in kept("quality")["systems"]:
+        name, processor = names[one["name"]], one["machine"]["cpu"].replace("(R)", "").replace(" Processor", "")
+        scores = scores_of(one)
+        cells = [f"{scores[budget]:.2f}" if budget in scores else "–" for budget in MINUTES]
+        assert f"| {name} | {processor} | {' | '.join(cells)} |\n" in text
+        for tried in one.get("candidates", ()):
+            rate, tokens = tried["settings"]["learning_rate"], tried["settings"]["batch_tokens"]
+            assert f"| {name} | {rate} | {tokens:,} | {tried['bleu']:.2f} |\n" in text
 
 
 def test_bleu_of_recipes_has_its_verdict():

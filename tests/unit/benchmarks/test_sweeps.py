@@ -18,15 +18,15 @@ def kept(name):
 
 def test_the_page_says_what_tuning_found():
     reverse, sst2 = kept("tune-reverse"), kept("tune-sst2")
-    own, best = reverse["said"]["again"]
-    assert reverse["said"]["beats"] and f"took {reverse['bars'][0]['value']} minutes on one core" in PAGE
-    assert f"took {sst2['bars'][0]['value']} and says that {sst2['said']['verdict']}" in PAGE
+    own, best = reverse["output"]["again"]
+    assert reverse["output"]["beats"] and f"took {reverse['bars'][0]['value']} minutes: half" in PAGE
+    assert f"took {sst2['bars'][0]['value']} minutes: {sst2['output']['verdict']}" in PAGE
     assert f"with another seed BLEU {best:.2f} against {own:.2f} in equal minutes" in PAGE
 
 
 def test_the_page_says_how_losses_scale_with_size():
     found = kept("scale-shakespeare")
-    law, points = found["said"]["law"], found["said"]["points"]
+    law, points = found["output"]["law"], found["output"]["points"]
     sizes = sorted({point["x"] for point in points})
     smallest, largest = (
         mean(point["loss"] for point in points if point["x"] == size) for size in (sizes[0], sizes[-1])
@@ -50,6 +50,6 @@ def test_a_sweep_is_kept_with_its_command_and_its_time(monkeypatch, tmp_path):
     monkeypatch.setattr(sweeps, "SWEEPS", {"scale-copy": (command, 0.1)})
     found = sweeps.measure("scale-copy")
     assert found["command"].startswith("regardant scale copy") and found["command"].endswith("--minutes 0.1")
-    assert len(found["said"]["points"]) == 12 and 0 <= found["said"]["law"]["r_squared"] <= 1
+    assert len(found["output"]["points"]) == 12 and 0 <= found["output"]["law"]["r_squared"] <= 1
     (bar,) = found["bars"]
     assert bar["value"] > 0 and bar["limit"] == 0.1

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from regardant.data.vocabulary import SPECIAL_TOKENS
-from regardant.errors import DataError
+from regardant.errors import DataError, RunError
 from regardant.generation.sampling import BELOW_ONE, SamplingConfig, draw, sample
 from regardant.layers.feed_forward import ConvolutionalFeedForwardConfig
 from regardant.layers.linear import Layouts
@@ -44,6 +44,14 @@ def drawn(model, count=1, seed=0, prompt=PROMPT, **fields):
     """[count, max_tokens]"""
     config = SamplingConfig(**{"max_tokens": 12} | fields)
     return torch.stack(list(sample(model, prompt, config, samples=range(count), seed=seed, layouts=Layouts())), 1)
+
+
+@pytest.mark.parametrize("fields", [{"temperature": 0}, {}, {"top_k": 2}], ids=str)
+def test_a_model_without_numbers_is_refused(model, fields):
+    broken = copy.deepcopy(model)
+    torch.nn.init.constant_(broken.head.weight, math.nan)
+    with pytest.raises(RunError, match="scores are not numbers"):
+        drawn(broken, **fields)
 
 
 def by_hand(logits, temperature, top_k, top_p):

@@ -4,6 +4,7 @@ from torch.testing import assert_close
 
 from regardant.attention import EVERYTHING, ScaledDotProductConfig
 from regardant.attention.additive import AdditiveConfig
+from regardant.attention.performer import PerformerConfig
 from regardant.inspection.interventions import ScaleHead, intervene
 from regardant.inspection.pruning import prune_heads
 from regardant.layers.multi_head import HeadShape, SelfAttention
@@ -39,3 +40,5 @@ def test_heads_with_weights_elsewhere_are_refused():
         prune_heads(layer(projections="all"), [0])
     with pytest.raises(ValueError, match="switch heads off by ScaleHead"):
         prune_heads(layer(AdditiveConfig()), [0])
+    with pytest.raises(ValueError, match="switch heads off by ScaleHead"):
+        prune_heads(layer(PerformerConfig()), [0])

@@ -33,6 +33,16 @@ def test_padding_of_the_last_segment_changes_no_vector():
     torch.testing.assert_close(found, model(Vectors(x)).values)
 
 
+def test_a_mechanism_need_not_reach_beyond_a_segment():
+    def build(segment):
+        config = HierarchicalConfig(**SIZES, segment=segment, self_attention={"kind": "linformer", "max_length": 4})
+        return config.build(tokens(9), lambda d_model: SequenceClassConfig().build(d_model, 3))
+
+    assert build(4).encoder(Vectors(torch.randn(1, 16, 8))).values.shape == (1, 16, 8)
+    with pytest.raises(ValueError, match=r"Linformer ends at 4 keys and model\.segment is 5"):
+        build(5)
+
+
 def test_the_order_of_segments_counts():
     model, x = encoder(), torch.randn(1, 8, 8)
     turned = torch.cat([x[:, 4:], x[:, :4]], 1)

@@ -398,3 +398,19 @@ def test_an_interrupt_leaves_no_trace_in_the_numbers(trainer, at):
         told = [[event | measured for event in events(one, name)] for one in (made, uninterrupted)]
         assert told[0] == told[1]
     assert_same_weights(weights_of(resumed.model), weights_of(whole.model))
+
+
+def test_the_batches_of_an_epoch_are_freed_before_the_next_is_planned():
+    """Those of a stream hold a buffer, and the next is read while they are planned."""
+    held = []
+
+    def plan(epoch):
+        held.append(list(training.planned))
+        return [epoch]
+
+    cursor = SimpleNamespace(epoch=0, batch=0)
+    training = SimpleNamespace(
+        cursor=cursor, planned=[], job=SimpleNamespace(plan=plan), config=SimpleNamespace(accumulate=1)
+    )
+    assert [list(Trainer._take(training)) for _ in range(3)] == [[0], [1], [2]]
+    assert held == [[], [], []]

@@ -188,6 +188,14 @@ def test_an_error_of_its_own_is_told_as_it_is():
         raise RuntimeError("a shape")
 
 
+def test_an_error_of_all_is_told_as_it_is():
+    """As one of a damaged checkpoint, which every process reads."""
+    with pytest.raises(RunError, match=r"^train anew$"), started(2, joining("raise SystemExit('train anew')")) as group:
+        while os.waitid(os.P_PID, group.others[0], os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            time.sleep(0.05)
+        raise RunError("train anew")
+
+
 def test_the_others_end_where_the_first_fails():
     with pytest.raises(ZeroDivisionError), started(2, joining("group.agree(1.0)")) as group:
         (other,) = group.others

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
+from regardant.attention.masks import product_dtype
 from regardant.config import Config
 from regardant.data.vocabulary import PAD
 from regardant.layers.activations import Activation
@@ -133,11 +134,9 @@ class NextToken(Head):
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the cross-entropy of the targets [B, T] that are not PAD, without materialising all logits."""
-        values, device = vectors.values, vectors.values.device.type
-        if torch.is_autocast_enabled(device):
-            values = values.to(torch.get_autocast_dtype(device))
-        values, targets = values.flatten(0, -2), targets.flatten()
-        if device != "cpu":
+        values = vectors.values.to(product_dtype(vectors.values)).flatten(0, -2)
+        targets = targets.flatten()
+        if values.device.type != "cpu":
             return self.loss_without_waiting(self.read(values), targets)
         places = (targets != PAD).nonzero().squeeze(1)  # the gradient of a boolean mask takes three times as long
         if len(places) < len(targets):

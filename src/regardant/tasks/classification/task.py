@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -99,7 +100,7 @@ class Classification(Task):
 class Classifier(TrainedItems):
     """A model with its labels."""
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """Classes by number."""
         return read_labels(self.folder)

@@ -45,7 +45,7 @@ class QuestionAnswerer(TrainedItems):
     @cached_property
     def shape(self) -> WindowShape:
         """Sizes of the windows that the model reads."""
-        return self.config.window_shape
+        return self.config.window_shape(self.max_length)
 
     @property
     def threshold(self) -> float:

@@ -78,10 +78,9 @@ class QuestionAnsweringConfig(ItemsConfig):
         """The modality of `input`, with a context beside each text."""
         return QuestionsModalityConfig(**dict(self.input))
 
-    @property
-    def window_shape(self) -> WindowShape:
-        """Sizes of the windows that the model reads."""
-        return WindowShape(self.model.max_length, self.answering.max_answer_length, self.answering.stride)
+    def window_shape(self, max_length: int) -> WindowShape:
+        """Return the sizes of the windows that a model of `max_length` tokens reads."""
+        return WindowShape(max_length, self.answering.max_answer_length, self.answering.stride)
 
 
 class QuestionAnswering(Task):
@@ -97,14 +96,15 @@ class QuestionAnswering(Task):
             keep_questions(run / "data", read)
             sets = {name: [(one, 0) for one in questions] for name, questions in read.items()}
         codec, kept, fingerprints = keep_items(run, config, sets, log)
+        model = seeded(config, codec, 2, run)
+        shape = config.window_shape(model.max_length("input"))
         splits = {
-            name: EncodedQuestions.of_questions(split.items, read_questions(run / "data", name), config.window_shape)
+            name: EncodedQuestions.of_questions(split.items, read_questions(run / "data", name), shape)
             for name, split in kept.items()
         }
         for name, split in splits.items():
             if (more := len(split) - len(split.questions)) > 0:
-                log(f"{name}: {len(split):,} windows of {config.model.max_length} tokens, {more:,} more than questions")
-        model = seeded(config, codec, 2, run)
+                log(f"{name}: {len(split):,} windows of {shape.max_length} tokens, {more:,} more than questions")
         return PreparedItems(config, QuestionAnsweringJob(config, codec, splits, model), fingerprints)
 
     def open(self, config: QuestionAnsweringConfig, run: Path, device: torch.device) -> QuestionAnswerer:

@@ -154,6 +154,15 @@ def test_files_that_cannot_be_read_are_left_out_and_counted(pictures, tmp_path):
     assert sum(map(int, kept)) == 120 - count
 
 
+def test_an_open_run_needs_its_file_of_labels_no_more(trained_on_pictures, pictures, tmp_path):
+    shutil.copytree(trained_on_pictures().folder, tmp_path / "run")
+    opened = run.load(tmp_path / "run")
+    image = str(next(pictures.rglob("*.png")))
+    (first,) = opened.predict([image])
+    (tmp_path / "run" / "labels.json").unlink()
+    assert opened.predict([image])[0].answer == first.answer
+
+
 def test_a_damaged_file_is_not_left_out_of_an_evaluation(trained_on_pictures, pictures, tmp_path):
     shutil.copytree(pictures / "test", tmp_path / "test")
     corrupt(tmp_path / "test", "3.png")

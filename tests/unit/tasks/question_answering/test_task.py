@@ -67,6 +67,19 @@ def files(made_once):
     return made_once("questions", fill)
 
 
+def test_an_answer_at_the_end_of_a_window_is_learnt_by_a_model_of_fewer_places(tmp_path):
+    """A dense mixer has as many places as the model has tokens, and the class token takes one of them."""
+    words = [f"w{number}" for number in range(12)]
+    row = {"question": "which one ?", "context": " ".join(words), "answer": words[-1]}
+    (tmp_path / "a.jsonl").write_text((json.dumps(row) + "\n") * 20, encoding="utf-8")
+    given = {"source": "a.jsonl", "validation": "a.jsonl", "root": str(tmp_path)}
+    recipe = copy.deepcopy(RECIPE) | {"data": given}
+    recipe["model"] |= {"self_attention": {"kind": "dense"}}
+    job = task_named("question_answering").prepare(load_recipe(recipe), tmp_path / "run", lambda line: None).job
+    found = [target for planned in job.plan(0) for target in job.load(planned).targets.tolist()]
+    assert len(found) == 40 and found.count([15, 15]) == 20
+
+
 @pytest.fixture(scope="module")
 def load(files):
     """The recipe with fields set as by --set."""

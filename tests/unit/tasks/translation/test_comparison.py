@@ -7,6 +7,8 @@ import sacrebleu
 
 from regardant.errors import RunError
 from regardant.evaluation.translation import TranslationMetrics
+from regardant.run.fingerprints import fingerprint
+from regardant.tasks.evaluated_weights import keep_evaluated_weights
 from regardant.tasks.training_history import names_from_where_paths_part
 from regardant.tasks.translation.evaluate.comparison import compare_runs, shared_sets
 from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport, summary
@@ -140,6 +142,22 @@ def test_a_run_that_was_trained_on_since_it_was_evaluated_is_refused(first, seco
     assert len(compare(first, second).runs) == 2
     os.utime(weights, (before + 20, before + 20))
     with pytest.raises(RunError, match=f"{second} was trained further after test was evaluated: evaluate it anew"):
+        compare(first, second)
+
+
+def test_weights_are_known_by_their_content_not_by_their_date(first, second):
+    for folder in (first, second):
+        (folder / "model.safetensors").write_bytes(b"weights")
+        keep_evaluated_weights(folder, ["test", "held.out"], fingerprint(folder / "model.safetensors"))
+    later = (second / "evaluation" / "test.json").stat().st_mtime + 20
+    os.utime(second / "model.safetensors", (later, later))  # as a copy may have
+    assert len(compare(first, second).runs) == 2
+    (second / "model.safetensors").write_bytes(b"others")
+    os.utime(second / "model.safetensors", (later - 40, later - 40))
+    with pytest.raises(RunError, match="was trained further after test was evaluated: evaluate it anew"):
+        compare(first, second)
+    keep_evaluated_weights(second, ["test"], fingerprint(second / "model.safetensors"))
+    with pytest.raises(RunError, match=r"was trained further after held\.out was evaluated: evaluate it anew"):
         compare(first, second)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from regardant.errors import RunError
 from regardant.evaluation.comparison import ComparedTranslation, Signatures, compare_translations
 from regardant.evaluation.translation import TranslationMetrics
+from regardant.tasks.evaluated_weights import require_current
 from regardant.tasks.training_history import (
     TrainingHistory,
     names_from_where_paths_part,
     read_history,
-    require_current,
 )
 from regardant.tasks.translation.evaluate.evaluation import Evaluated, read_evaluated
 

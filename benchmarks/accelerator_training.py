@@ -118,15 +118,15 @@ def bars(trained: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
         ours = next(row for row in measured["rows"] if row["name"] == OURS)
         share = ours["share_of_peak"]
         yield bar(f"{name}, bfloat16: share of the matmul peak", share, 0.5, at_least=True, goal=True)
-        said = measured["planned_tokens_per_second"]
-        off = None if said is None else abs(said / ours["tokens_per_second"] - 1)
+        planned = measured["planned_tokens_per_second"]
+        off = None if planned is None else abs(planned / ours["tokens_per_second"] - 1)
         yield bar(f"{name}, bfloat16: relative error of the planned speed", off, SPEED_OFF_BY)
 
 
 def table(result: dict[str, Any]) -> Iterator[str]:
     """Format a result for the terminal."""
     for name, measured in result["training"].items():
-        yield f"{'training ' + name:40}{'tokens/s':>12}{'regardant / it':>16}{'of peak':>9}{'GiB':>7}"
+        yield f"{'training ' + name:40}{'tokens/s':>12}{'regardant / row':>16}{'of peak':>9}{'GiB':>7}"
         for row in measured["rows"]:
             times, entry = shown(row["regardant_is_times_as_fast"]), label(row["name"], row["precision"])
             numbers = f"{row['tokens_per_second']:>12,.0f}{times:>16}{row['share_of_peak']:>9.0%}"

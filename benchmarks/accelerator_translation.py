@@ -60,7 +60,7 @@ def bars(cases: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def table(result: dict[str, Any]) -> Iterator[str]:
     """Format a result for the terminal."""
     for measured in result["cases"]:
-        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>11}{'regardant / it':>16}"
+        yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>11}{'regardant / row':>16}"
         for row in measured["rows"]:
             numbers = f"{shown(row['sentences_per_second']):>12}{row['tokens_per_second']:>11,.0f}"
             entry = label(row["engine"], row["precision"])

@@ -34,9 +34,9 @@ def missed(bars: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def passed(bars: Iterable[dict[str, Any]]) -> bool | None:
-    """Return False if any bar is missed, None if all others are met but some not measured. Goals do not count."""
+    """Return False if any bar is missed, None if any other is not measured or there is none. Goals do not count."""
     verdicts = {verdict(one) for one in bars if not one.get("goal")}
-    return False if MISSED in verdicts else None if NOT_MEASURED in verdicts else True
+    return False if MISSED in verdicts else True if verdicts == {PASS} else None
 
 
 def conclude(bars: list[dict[str, Any]]) -> None:

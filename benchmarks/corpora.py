@@ -26,10 +26,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .bars import bar, conclude, lines, rounded
-from .records import REGARDANT, ROOT, Measurement, arguments
+from .records import REGARDANT, Measurement, arguments
+from .startup import train_demo
 from .workers import progress
-
-RUN = ROOT / "runs" / "bench-corpora"
 
 PAIRS, SENTENCES = 10_000_000, 100_000
 SHARDS, SENTENCE_SHARDS = 100, 40
@@ -114,11 +113,11 @@ class Stream:
 
     def wrong_rows(self) -> int:
         """Return the number of rows read more than once, and of training rows never read, in total."""
-        from regardant.data.shards import read_rows
+        from regardant.data.shards import read_shard_rows
 
         trained = (
             int(source.split(" ", 1)[0])
-            for rows, _ in read_rows(self.data.found(), ("source", "target"))
+            for rows, _ in read_shard_rows(self.data.found(), ("source", "target"))
             for source, _ in self.data.training_pairs(rows, self.held_out)
         )
         return int((self.seen > 1).sum()) + sum(int(self.seen[number]) == 0 for number in trained)
@@ -172,8 +171,7 @@ def bulk(folder: Path, count: int) -> dict[str, Any]:
     """Translate sentences of the grammar by the plain command and by actors, one of which is killed."""
     from regardant.data.grammar import corpus
 
-    if not (RUN / "model.safetensors").is_file():
-        subprocess.run([REGARDANT, "train", "demo", "--out", RUN], check=True)
+    run = train_demo()
     written = corpus(seed=2, train=count, validation=1, test=1, heldout=1)
     sentences = [pair.source for pair in written.train]
     (folder / "in").mkdir()
@@ -185,11 +183,11 @@ def bulk(folder: Path, count: int) -> dict[str, Any]:
     seconds = {}
     begun = time.perf_counter()
     subprocess.run(
-        [REGARDANT, "translate", RUN, "--input", folder / "in.txt", "--output", folder / "out.txt"], check=True
+        [REGARDANT, "translate", run, "--input", folder / "in.txt", "--output", folder / "out.txt"], check=True
     )
     seconds["plain command"] = time.perf_counter() - begun
     begun, out = time.perf_counter(), folder / "out"
-    command = [REGARDANT, "translate", RUN, "--data", folder / "in", "--out", out, "--on", "ray"]
+    command = [REGARDANT, "translate", run, "--data", folder / "in", "--out", out, "--on", "ray"]
     working = subprocess.Popen(command)
     while working.poll() is None and len(list(out.glob("part-*"))) < SENTENCE_SHARDS // 4:
         time.sleep(0.2)

@@ -28,7 +28,7 @@ from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
 from . import multi30k
 from .bars import bar, rounded, shown
 from .records import REGARDANT as COMMAND
-from .records import ROOT, precisions
+from .records import ROOT, precisions, set_options
 from .shared_batches import SHAPE
 from .side_by_side import SideBySide, best_of_each, ending
 from .workers import Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
@@ -65,6 +65,9 @@ THREADS = ((1, 1), (1, 2), (2, 1))
 CHOICES = {"cache": ("dynamic", "static"), "attention": ("sdpa", "matmul")}
 """transformers' settings: a cache that grows by a token a step, or one of the size of the longest target; and torch's
 fused kernel, or products of matrices."""
+STOPPING = {"stopping": ("default", "early")}
+"""transformers' setting of a search with several beams: it ends when no beam can become better than the worst finished
+hypothesis, or as soon as there are as many finished ones as beams."""
 PROBED, LEAST_PROBED = 8, 4
 """One batch in PROBED is timed to choose the setting of a case, but no fewer than LEAST_PROBED: a single batch does not
 show whether several at once are faster."""
@@ -102,8 +105,8 @@ def train(run: Path = RUN, model: Sequence[str] = MODEL, root: Path | None = Non
     if (run / "model.safetensors").is_file():
         progress(f"{run.relative_to(ROOT)} exists and is used")
         return
-    overrides = [argument for one in (*multi30k.settings(root), *model) for argument in ("--set", one)]
-    subprocess.run([COMMAND, "train", "translation", "--out", run, *overrides], check=True)
+    given = set_options([*multi30k.settings(root), *model])
+    subprocess.run([COMMAND, "train", "translation", "--out", run, *given], check=True)
 
 
 def batches(lengths: list[int], case: Case) -> list[list[int]]:
@@ -140,6 +143,7 @@ def measure(
 ) -> dict[str, Any]:
     """Time all engines in turn on one case, after `warm_up` of its batches (None: all). The first row returned is
     Regardant in float32."""
+    choices = {**choices, **(STOPPING if case.beam_size > 1 else {})}
     planned = batches(lengths, case)
     batch_by_batch, at_once = request(case, planned), request(case, planned, at_once=True)
     rows, probed = [], {}
@@ -189,7 +193,7 @@ def as_dicts(rows: list[Row]) -> list[dict[str, Any]]:
                 "regardant_is_times_as_fast": rounded(equal / speed(row)) if equal else None,
                 "best_of_each": rounded(best[engine]),
                 "output_tokens": row.readings[-1]["tokens"],
-                "same_as_regardant_float32": rounded(identical_share(row, rows[0])),
+                "same_as_first": rounded(identical_share(row, rows[0])),
                 "readings": [rounded(one["sentences"] / one["seconds"]) for one in row.readings],
             }
         )
@@ -305,12 +309,12 @@ def rows(result: dict[str, Any]) -> Iterator[str]:
     """Format the rows of each case, and the engines that are left out."""
     for measured in result["cases"]:
         yield f"{measured['case']:40}{'sentences/s':>12}{'tokens/s':>10}{'regardant':>11}{'best of':>9}{'same as':>12}"
-        yield f"{'':40}{'':12}{'':10}{'/ it':>11}{'each':>9}{'float32':>12}"
+        yield f"{'':40}{'':12}{'':10}{'/ row':>11}{'each':>9}{'the first':>12}"
         for row in measured["rows"]:
             name = label(*(row[part] for part in ("engine", "precision", "setting") if part in row))
             numbers = f"{shown(row['sentences_per_second']):>12}{row['tokens_per_second']:>10,.0f}"
             numbers += f"{shown(row['regardant_is_times_as_fast']):>11}{shown(row['best_of_each']):>9}"
-            numbers += f"{row['same_as_regardant_float32']:>12.1%}"
+            numbers += f"{row['same_as_first']:>12.1%}"
             yield f"{name:40}{numbers}"
         yield ""
     yield from (f"left out: {name} ({reason})" for name, reason in result["left_out"].items())

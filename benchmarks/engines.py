@@ -19,7 +19,7 @@ import regardant
 from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
 
 from .bars import bar, rounded
-from .decoding import LIKE_BLEU, LOGS, RUN, texts, train
+from .decoding import LIKE_BLEU, RUN, texts, train
 from .records import REGARDANT
 from .side_by_side import SideBySide, ending
 from .workers import progress
@@ -82,7 +82,6 @@ def table(result: dict[str, Any]) -> Iterator[str]:
 
 def main() -> None:
     measurement = SideBySide("engines", __doc__, PASSES)
-    LOGS.mkdir(parents=True, exist_ok=True)
     train()
     sources, references = texts("en"), texts("de")
     run = regardant.load(Path(RUN))

@@ -31,7 +31,7 @@ from regardant.run import load
 from . import families_page, headers
 from .bars import bar, conclude, lines
 from .recipes import shown, training_numbers
-from .records import REGARDANT, ROOT, Measurement, arguments, machine
+from .records import REGARDANT, ROOT, Measurement, arguments, machine, set_options
 from .watched import run_watched
 
 RUNS = ROOT / "runs" / "bench" / "families"
@@ -154,7 +154,7 @@ def measure(recipe: str, family: Family, commit: str) -> dict[str, Any]:
     folder = RUNS / recipe
     models = {}
     for number, (name, model) in enumerate(family.models.items()):
-        command = [model.recipe or recipe, *(word for setting in model.settings for word in ("--set", setting))]
+        command = [model.recipe or recipe, *set_options(model.settings)]
         if model.start_from:
             begin(model.start_from, folder / "first", commit)
             command += ["--set", f"training.from={folder / 'first'}"]

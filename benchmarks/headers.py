@@ -21,8 +21,8 @@ SUPERSEDED = (NOT_MEASURED, "# Measured before ")
 
 def lines_of(result: dict[str, Any]) -> list[str]:
     """Return the lines for a result as `benchmarks.recipes` or `benchmarks.families` keeps it."""
-    said = _said_of_models(result) if "models" in result else _said_of_one(result)
-    lines = [("hardware", _hardware(result["machine"])), *said, ("commit", result["commit"])]
+    scores = _scores_of_models(result) if "models" in result else _scores_of_one(result)
+    lines = [("hardware", _hardware(result["machine"])), *scores, ("commit", result["commit"])]
     return [f"# {name:<9} {value}" for name, value in lines]
 
 
@@ -32,12 +32,12 @@ def _hardware(cpu: dict[str, Any]) -> str:
     return f"{cpu['cores']} cores of {cpu['cpu']}{f' ({inside})' if inside else ''}"
 
 
-def _said_of_one(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _scores_of_one(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "time", f"{_clock(result['training_seconds'])} of training, {_clock(result['wall_seconds'])} in all"
     yield "score", score_of(result)
 
 
-def _said_of_models(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _scores_of_models(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield time and scores of the first model as means over seeds, and the first score of all others."""
     (_, first), *others = result["models"].items()
     runs, (score, *_) = first["runs"], result["scores"]

@@ -24,7 +24,7 @@ from regardant.tasks.translation.evaluate.evaluation import read_test_set
 from .bars import bar, conclude, lines
 from .multi30k import folder
 from .recipes import Asked, measure
-from .records import Measurement, arguments
+from .records import Measurement, arguments, kind_of
 
 FIXED, ATTENDING, TRANSFORMER = "gru-fixed", "gru-bahdanau", "transformer"
 
@@ -36,9 +36,6 @@ GAIN, WITHIN, SIGNIFICANT = 5.0, 1.5, 0.05
 
 OF_TRAINING = ("parameters", "memory_bytes", "median_tokens_per_second", "updates", "validations", "machine", "commit")
 """Fields of a rung's result that the comparison repeats."""
-
-OF_MACHINE = ("cpu", "cores", "instructions", "bfloat16")
-"""Properties of a machine on which equal minutes depend. A CPU's name does not tell whether it has bfloat16."""
 
 TEST_FILES = ("test2016.tok.en.gz", "test2016.tok.de.gz")
 """The test set of all rungs."""
@@ -78,9 +75,8 @@ def is_kept(asked: Asked, measurement: Measurement) -> bool:
 def of_one_machine(kept: Sequence[Asked], measurement: Measurement) -> list[Asked]:
     """Return the rungs that were trained on a machine like that of the first, whose minutes are equal."""
 
-    def machine_of(asked: Asked) -> list[Any]:
-        machine = json.loads(measurement.path(asked.name).read_text(encoding="utf-8"))["machine"]
-        return [machine[part] for part in OF_MACHINE]
+    def machine_of(asked: Asked) -> tuple[Any, ...]:
+        return kind_of(json.loads(measurement.path(asked.name).read_text(encoding="utf-8"))["machine"])
 
     like_first = [asked for asked in kept if machine_of(asked) == machine_of(kept[0])]
     if others := ", ".join(asked.name for asked in kept if asked not in like_first):

@@ -18,7 +18,7 @@ import yaml
 from regardant.training.events import named, peak_bytes, read_events
 
 from .bars import bar, conclude, lines, rounded
-from .records import REGARDANT, ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments, set_options
 
 RECIPES = ["demo", "reverse", "multi30k-en-de", "ladder/gru-bahdanau", "shakespeare"]
 """Small and large vocabularies, a recurrent model, a decoder-only model."""
@@ -53,9 +53,8 @@ def measured(recipe: str) -> dict[str, Any]:
     """Return the GiB of a short training, as planned and as measured."""
     run = ROOT / "runs" / "bench-memory" / recipe
     shutil.rmtree(run, ignore_errors=True)
-    overrides = [f"training.{name}={value}" for name, value in SHORT.items()]
-    sets = [argument for one in overrides for argument in ("--set", one)]
-    subprocess.run([REGARDANT, "train", recipe, "--out", run, *sets], check=True, stdout=subprocess.DEVNULL)
+    given = set_options(f"training.{name}={value}" for name, value in SHORT.items())
+    subprocess.run([REGARDANT, "train", recipe, "--out", run, *given], check=True, stdout=subprocess.DEVNULL)
     record = yaml.safe_load((run / "run.yaml").read_text(encoding="utf-8"))
     updates = named(read_events(run / "metrics.jsonl"), "train")
     return {

@@ -81,6 +81,7 @@ def measure(name: str, passes: int) -> dict[str, Any]:
                 precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, *theirs)}
                 for precision in ours
             },
+            "readings": {row.name: [rounded(speed) for speed in row.speeds] for row in rows.values()},
             "probe_targets_per_second": probed,
             "versions": versions_of([*theirs.values(), *ours.values()]),
         }

@@ -28,7 +28,7 @@ from regardant.data.text_files import read_lines
 from . import families_page
 from .bars import bar, conclude, lines
 from .families import trained
-from .records import RESULTS, ROOT, Measurement, arguments
+from .records import RESULTS, ROOT, Measurement, arguments, set_options
 
 FILES = ROOT / "runs" / "bench" / "own-files"
 
@@ -151,7 +151,7 @@ def measure(name: str, data: Path) -> dict[str, Any]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     settings, options = task.make(data, folder)
-    found = trained([name, *(word for setting in settings for word in ("--set", setting))], folder / "run", options)
+    found = trained([name, *set_options(settings)], folder / "run", options)
     kept = json.loads(result_of(task).read_text(encoding="utf-8"))
     tuned = next(iter(kept["models"].values()))["mean"][task.score]
     return {"recipe": task.recipe, "tuned": tuned, **found, "bars": bars_of(task, tuned, found)}

@@ -23,7 +23,7 @@ from regardant.pictures import AttentionPicture, attention_page
 
 from .bars import bar, conclude, lines, rounded
 from .records import Measurement, arguments
-from .startup import RUN, train_demo
+from .startup import DEMO, train_demo
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
@@ -75,7 +75,7 @@ def painted(browser: Browser, address: str) -> float:
 
 def looked_at(browser: Browser, address: str) -> float:
     """Return the seconds from a click on Show to the answer for a sentence of twelve words."""
-    with opened(browser, f"{address}/look#run={RUN.name}") as page:
+    with opened(browser, f"{address}/look#run={DEMO.name}") as page:
         page.locator(".translation").wait_for()
         page.get_by_label("Text", exact=True).fill(SENTENCE)
         start = time.perf_counter()
@@ -126,7 +126,7 @@ def main() -> None:
     if program is None:
         sys.exit("no Chromium is installed: install one (Debian: apt install chromium)")
     train_demo()
-    studio, served = start_studio(RUN)
+    studio, served = start_studio(DEMO)
     try:
         readings = measured(program, served)
     finally:

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -90,7 +91,7 @@ def library_alone(folder: Path) -> int:
     for path in files:
         count = 0
         with path.open(encoding="utf-8") as file:
-            while texts := [line.rstrip("\n") for line, _ in zip(file, range(10_000), strict=False)]:
+            while texts := [line.rstrip("\n") for line in islice(file, 10_000)]:
                 count += len(tokenizer.encode_batch_fast(texts))
     return count
 
@@ -105,10 +106,10 @@ def _timed(library: str, folder: Path) -> dict[str, Any]:
                 peak = max(peak, _anonymous_bytes(process.pid))
                 time.sleep(POLL_SECONDS)
             assert process.stdout is not None
-            said = process.stdout.read()
+            written = process.stdout.read()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    found: dict[str, Any] = json.loads(written.splitlines()[-1])
     return found | {"peak_anonymous_bytes": peak}
 
 

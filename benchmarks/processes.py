@@ -20,7 +20,7 @@ from regardant.training.events import peak_bytes, read_events
 
 from .bars import bar, conclude, lines, rounded
 from .memory import OFF_BY
-from .records import REGARDANT, ROOT, Measurement, arguments
+from .records import REGARDANT, ROOT, Measurement, arguments, set_options
 
 FOLDER = ROOT / "runs" / "bench-processes"
 WIDTHS = {128: 150, 256: 60, 512: 30}
@@ -53,7 +53,7 @@ def measured(width: int, processes: int, strategy: str) -> dict[str, float]:
     shared = [f"training.processes={processes}", f"training.strategy={strategy}"]
     if strategy == "fsdp":  # it refuses Muon, which needs whole matrices
         shared.append("training.optimizer={kind: adamw}")
-    given = [part for one in (*SAME, *fields, *shared) for part in ("--set", one)]
+    given = set_options([*SAME, *fields, *shared])
     subprocess.run([REGARDANT, "train", "demo", "--out", run, *given], check=True, capture_output=True)
     events = [event for event in read_events(run / "metrics.jsonl") if event["event"] == "train"]
     plan = yaml.safe_load((run / "run.yaml").read_text(encoding="utf-8"))["plan"]
@@ -70,9 +70,9 @@ def measured(width: int, processes: int, strategy: str) -> dict[str, float]:
 def bars(found: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the bars of the plan's errors for several processes, by strategy."""
     for strategy, one in found.items():
-        for name, said, limit in (("memory_bytes", "memory", OFF_BY), ("tokens_per_second", "speed", SPEED_OFF_BY)):
+        for name, shown, limit in (("memory_bytes", "memory", OFF_BY), ("tokens_per_second", "speed", SPEED_OFF_BY)):
             off = abs(one[f"planned_{name}"] / one[name] - 1)
-            yield bar(f"{strategy}: relative error of the planned {said}", off, limit)
+            yield bar(f"{strategy}: relative error of the planned {shown}", off, limit)
 
 
 def main() -> None:

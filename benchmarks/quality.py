@@ -1,16 +1,16 @@
 """BLEU after 5, 10, 20 and 40 minutes of training: Regardant, JoeyNMT and transformers' Trainer.
 
     make bench-quality                           over four hours on two cores; reads Multi30k under REGARDANT_DATA
-    make bench-quality BENCH="JoeyNMT"           one of the three; the others keep what they had
+    make bench-quality BENCH="JoeyNMT"           one of the three; all else is kept
 
 Tokenised Multi30k, English to German, one vocabulary for all, test2016, five beams. All models have the recipe's size,
 the others without gates and rotary positions, which they do not have. Regardant is trained by its recipe, anew for each
 budget, since its schedule and dropout follow it. The others are trained once, by AdamW or Adam, with a schedule that
 needs no budget, and their clock stops while they translate. Each of them has the learning rate and the size of a batch
 that give the most BLEU of the validation text in ten minutes. All trainers run unchanged: JoeyNMT in float32, its only
-precision on a CPU, transformers in bfloat16, and Regardant in its own choice. Written to
-benchmarks/results/quality.json, with a figure; each system with the machine and the commit that it was measured at.
-Systems are judged if their machines are equal.
+precision on a CPU, transformers in bfloat16 where the CPU has it, and Regardant in its own choice. Written to
+benchmarks/results/quality.json, with a figure; each system with the machine and the commit that it was measured at,
+once for each kind of machine. Regardant is judged beside the others that were measured on its kind.
 """
 
 import json
@@ -29,9 +29,8 @@ from regardant.run import load
 
 from . import multi30k
 from .bars import bar, conclude, lines
-from .ladder import OF_MACHINE
 from .records import REGARDANT as COMMAND
-from .records import ROOT, Measurement, arguments, machine
+from .records import ROOT, Measurement, arguments, kind_of, machine, precisions, set_options
 from .workers import Peer, progress
 
 FOLDER = ROOT / "runs" / "bench-quality"
@@ -61,27 +60,26 @@ Points = list[dict[str, Any]]
 """Minutes and BLEU at each budget; for peers, the updates, too."""
 
 Found = dict[str, Any]
-"""Result of a system: its `points`; of a peer also its `settings` and the `candidates` that they were chosen from."""
+"""Result of a system so far: its `points`; of a peer also its `settings` and the `candidates` they were chosen from."""
 
-Systems = dict[str, Found]
-"""Results of systems, with the machine and the commit that they were measured at."""
+Systems = list[dict[str, Any]]
+"""Results of systems, each with its `name`, and the machine and the commit that it was measured at."""
 
 
-def regardant(minutes: tuple[int, ...]) -> Found:
-    """Train and evaluate our recipe for each budget in minutes."""
-    found = []
+def regardant(minutes: tuple[int, ...]) -> Iterator[Found]:
+    """Train and evaluate our recipe for each budget in minutes, and yield what is found so far."""
+    found: Points = []
     for budget in minutes:
         run = FOLDER / f"minutes-{budget}"
         shutil.rmtree(run, ignore_errors=True)
         given = [f"training.max_minutes={budget}", f"training.schedule.warmup_steps={round(WARM_UP * budget)}"]
         if budget in DROPOUTS:
             given.append(f"model.dropout={DROPOUTS[budget]}")
-        overrides = [argument for one in given for argument in ("--set", one)]
-        subprocess.run([COMMAND, "train", RECIPE, "--out", run, *overrides], check=True)
-        said = subprocess.run([COMMAND, "evaluate", run, "--json"], check=True, capture_output=True, text=True)
-        found.append({"minutes": budget, "bleu": round(json.loads(said.stdout)["bleu"], 2)})
+        subprocess.run([COMMAND, "train", RECIPE, "--out", run, *set_options(given)], check=True)
+        evaluated = subprocess.run([COMMAND, "evaluate", run, "--json"], check=True, capture_output=True, text=True)
+        found.append({"minutes": budget, "bleu": round(json.loads(evaluated.stdout)["bleu"], 2)})
         progress(f"{REGARDANT}, {budget} minutes: BLEU {found[-1]['bleu']}")
-    return {"points": found}
+        yield {"points": found}
 
 
 def write_text(translated: str, settings: Mapping[str, Any]) -> tuple[Path, Callable[[list[list[int]]], float]]:
@@ -112,9 +110,9 @@ def write_text(translated: str, settings: Mapping[str, Any]) -> tuple[Path, Call
     pairs = list(zip(ended["train", "en"], ended["train", "de"], strict=True))
     shape = SHAPE | {"vocab_size": tokenizers.target.vocab_size, "dropout": PEERS["dropout"]}
     path = FOLDER / "quality.json"
-    path.write_text(
-        json.dumps({"shape": shape, "pairs": pairs, "sources": ended[translated, "en"], **PEERS, **settings})
-    )
+    precision = precisions()[-1]
+    content = {"shape": shape, "pairs": pairs, "sources": ended[translated, "en"], "precision": precision}
+    path.write_text(json.dumps({**content, **PEERS, **settings}))
 
     def score(targets: list[list[int]]) -> float:
         written = [tokenizers.target.decode(ids) for ids in targets]
@@ -125,31 +123,31 @@ def write_text(translated: str, settings: Mapping[str, Any]) -> tuple[Path, Call
 
 def train_peer(
     program: str, library: str, settings: Mapping[str, Any], translated: str, minutes: tuple[int, ...]
-) -> Points:
-    """Train a peer once, and score its translations of a text after each number of minutes."""
+) -> Iterator[Points]:
+    """Train a peer once, score its translations of a text after each number of minutes, and yield the points so far."""
     path, score = write_text(translated, settings)
-    found = []
+    found: Points = []
     given = [str(path), str(FOLDER / library)]
     with Peer(program, given, folder=FOLDER, library=library, variables={}) as peer:
         for budget in minutes:
             answer = peer.ask(minutes=budget)
             found.append({"minutes": budget, "bleu": round(score(answer["targets"]), 2), "updates": answer["updates"]})
             progress(f"{library}, {settings}, {budget} minutes: BLEU of {translated} {found[-1]['bleu']}")
-    return found
+            yield found
 
 
-def tune_and_train(program: str, library: str, minutes: tuple[int, ...]) -> Found:
-    """Choose a peer's settings on the validation text, and train it with them."""
-    tried = [{"settings": one, **train_peer(program, library, one, "val", (CHOICE_MINUTES,))[0]} for one in CANDIDATES]
+def tune_and_train(program: str, library: str, minutes: tuple[int, ...]) -> Iterator[Found]:
+    """Choose a peer's settings on the validation text, train it with them, and yield what is found so far."""
+    tried = []
+    for settings in CANDIDATES:
+        (point,) = list(train_peer(program, library, settings, "val", (CHOICE_MINUTES,)))[-1]
+        tried.append({"settings": settings, **point})
     chosen = max(tried, key=lambda one: one["bleu"])["settings"]
-    return {
-        "points": train_peer(program, library, chosen, "test2016", minutes),
-        "settings": chosen,
-        "candidates": tried,
-    }
+    for points in train_peer(program, library, chosen, "test2016", minutes):
+        yield {"points": points, "settings": chosen, "candidates": tried}
 
 
-SYSTEMS: dict[str, Callable[[tuple[int, ...]], Found]] = {
+SYSTEMS: dict[str, Callable[[tuple[int, ...]], Iterator[Found]]] = {
     REGARDANT: regardant,
     JOEYNMT: partial(tune_and_train, "joeynmt_quality", "joeynmt"),
     TRAINER: partial(tune_and_train, "marian_quality", "transformers"),
@@ -157,13 +155,26 @@ SYSTEMS: dict[str, Callable[[tuple[int, ...]], Found]] = {
 
 
 def bars(systems: Systems) -> Iterator[dict[str, Any]]:
-    """Yield the bar of the recipe, and one for each budget: our BLEU over the best of the others."""
-    ours = {one["minutes"]: one["bleu"] for one in systems[REGARDANT]["points"]}
-    yield bar("BLEU of multi30k-en-de in 30 minutes: after 20", ours[20], WITHIN_30, at_least=True)
-    for number, budget in enumerate(MINUTES):
-        scores = {name: one["points"][number]["bleu"] for name, one in systems.items()}
-        over = scores[REGARDANT] - max(score for name, score in scores.items() if name != REGARDANT)
-        yield bar(f"BLEU after {budget} minutes over the best of the others", over, 0.0, at_least=True)
+    """Yield the bar of the recipe, and our BLEU less that of each other system, on each machine that has both."""
+    missing = set(SYSTEMS) - {REGARDANT}
+    for ours in (one for one in systems if one["name"] == REGARDANT):
+        scores, cpu = scores_of(ours), ours["machine"]["cpu"]
+        if 20 in scores:
+            yield bar(f"BLEU of {RECIPE} in 30 minutes: after 20, {cpu}", scores[20], WITHIN_30, at_least=True)
+        for other in systems:
+            if other["name"] == REGARDANT or kind_of(other["machine"]) != kind_of(ours["machine"]):
+                continue
+            missing.discard(other["name"])
+            for budget, bleu in scores_of(other).items():
+                if budget in scores:
+                    name = f"BLEU after {budget} minutes less that of {other['name']}, {cpu}"
+                    yield bar(name, scores[budget] - bleu, 0.0, at_least=True)
+    yield from (bar(f"BLEU less that of {name}", None, 0.0, at_least=True) for name in sorted(missing))
+
+
+def scores_of(system: dict[str, Any]) -> dict[int, float]:
+    """Return BLEU by minutes."""
+    return {point["minutes"]: point["bleu"] for point in system["points"]}
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -172,35 +183,35 @@ def main(given: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(given)
     measurement = Measurement(scratch=asked.scratch)
     kept = measurement.path("quality")
-    systems: Systems = json.loads(kept.read_text(encoding="utf-8"))["systems"] if kept.is_file() else {}
+    systems: Systems = json.loads(kept.read_text(encoding="utf-8"))["systems"] if kept.is_file() else []
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in asked.systems or SYSTEMS:
-        systems[name] = SYSTEMS[name](MINUTES) | {"machine": machine(), "commit": measurement.commit}
-        keep(systems, measurement)
-    if are_comparable(systems):
-        conclude(list(bars(systems)))
+        for found in SYSTEMS[name](MINUTES):
+            new = {"name": name} | found | {"machine": machine(), "commit": measurement.commit}
+            systems = [*(one for one in systems if not are_of_one_row(one, new)), new]
+            keep(systems, measurement)
+    conclude(list(bars(systems)))
 
 
-def are_comparable(systems: Systems) -> bool:
-    """Return whether all systems are measured, on machines of one kind."""
-    machines = {tuple(one["machine"][part] for part in OF_MACHINE) for one in systems.values()}
-    return set(systems) == set(SYSTEMS) and len(machines) == 1
+def are_of_one_row(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two results are of one system on one kind of machine."""
+    return one["name"] == other["name"] and kind_of(one["machine"]) == kind_of(other["machine"])
 
 
 def keep(systems: Systems, measurement: Measurement) -> None:
-    """Write the result so far; judge and draw it if its systems are comparable."""
-    result: dict[str, Any] = {"command": "make bench-quality", "peers": PEERS | SHAPE, "systems": systems}
-    if not are_comparable(systems):
-        measurement.keep("quality", result)
-        return
+    """Write, judge and draw the result so far."""
     judged = list(bars(systems))
     print(*lines(judged), sep="\n")
-    curves = [
-        Curve(name, [(point["minutes"], point["bleu"]) for point in one["points"]]) for name, one in systems.items()
-    ]
+    curves = [Curve(f"{one['name']}, {maker(one['machine'])}", sorted(scores_of(one).items())) for one in systems]
     chart = line_chart(curves, title="BLEU of test2016 by time", x_label="minutes of training", y_label="BLEU")
     measurement.draw("bleu_by_minutes", chart)
-    measurement.keep("quality", result | {"bars": judged})
+    result = {"command": "make bench-quality", "peers": PEERS | SHAPE, "systems": systems, "bars": judged}
+    measurement.keep("quality", result)
+
+
+def maker(machine_of_system: dict[str, Any]) -> str:
+    """Return the first word of a CPU's name, which is its maker's."""
+    return str(machine_of_system["cpu"]).split()[0].removesuffix("(R)")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from regardant.run import load
 from . import headers
 from .bars import bar, conclude, lines
 from .multi30k import folder
-from .records import REGARDANT, ROOT, Measurement, arguments, machine
+from .records import REGARDANT, ROOT, Measurement, arguments, machine, set_options
 
 OWN_FILES = ["data.source=train.en.gz", "data.target=train.de.gz"]
 """The fields given to `translation` beside its folder: two raw files and nothing else."""
@@ -70,7 +70,7 @@ class Asked:
             train += ["--set", "training.max_minutes=null", "--set", f"training.max_updates={self.updates}"]
         if self.recipe == "translation":
             root = folder()
-            train += [argument for field in (f"data.root={root}", *OWN_FILES) for argument in ("--set", field)]
+            train += set_options([f"data.root={root}", *OWN_FILES])
             evaluate += ["--data", str(root / "test2016.en.gz"), "--data", str(root / "test2016.de.gz")]
         return train, evaluate
 

@@ -10,6 +10,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,16 @@ WRITTEN = ("benchmarks/results", "docs/experiments")
 """Folders that benchmarks write to. Changes there leave the code as it is, so several can be measured in a row."""
 
 
+DIRTY = "-dirty"
+"""End of the name of a commit that does not hold the code that was measured."""
+
+CODE = ("src", "benchmarks", ":(exclude)benchmarks/results", ":(exclude)src/regardant/recipes")
+"""Paths of what a benchmark measures. It writes its results, and the first lines of recipes."""
+
+OF_MACHINE = ("cpu", "cores", "instructions", "bfloat16")
+"""Properties of a machine on which equal minutes depend. A CPU's name does not tell whether it has bfloat16."""
+
+
 class Measurement:
     """One run of a benchmark: the commit it measures, and the folders for its results.
 
@@ -42,8 +53,15 @@ class Measurement:
                 f"{_relative(SCRATCH)}"
             )
         self.scratch = scratch
-        self.commit = commit() + "-dirty" * bool(changed)
+        self._commit = commit() + DIRTY * bool(changed)
         self.begun = time.perf_counter()
+
+    @property
+    def commit(self) -> str:
+        """The commit that is measured, with "-dirty" at its end if it does not hold the code, or no longer does."""
+        if not self._commit.endswith(DIRTY) and _git("diff", "--name-only", self._commit, "--", *CODE).strip():
+            self._commit += DIRTY
+        return self._commit
 
     def path(self, name: str) -> Path:
         """Return the file of a result."""
@@ -67,6 +85,11 @@ def draw(name: str, chart: str, folder: Path = FIGURES) -> None:
     from regardant.pictures import alone
 
     _write(folder / f"{name}.svg", alone(chart))
+
+
+def set_options(fields: Iterable[str]) -> list[str]:
+    """Return the options of a command that set recipe keys, as `training.max_updates=2`."""
+    return [word for field in fields for word in ("--set", field)]
 
 
 def arguments(doc: str | None) -> argparse.ArgumentParser:
@@ -110,6 +133,11 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": str(torch.__version__),
     }
+
+
+def kind_of(measured: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the properties of a machine of `machine` that the numbers of two machines must share to be compared."""
+    return tuple(measured[part] for part in OF_MACHINE)
 
 
 def precisions() -> tuple[str, ...]:

@@ -32,9 +32,9 @@ LEAST = 2.0
 """Least ratio of Regardant's speed to that of transformers, in equal precision."""
 
 
-def measure(passes: int) -> tuple[dict[str, Any], dict[str, float | None], dict[str, str]]:
-    """Return tokens a second by case, precision and library, those of the probes of transformers' settings, and the
-    versions of the libraries."""
+def measure(passes: int) -> dict[str, Any]:
+    """Return tokens a second by case, precision and library, each reading of them, those of the probes of transformers'
+    settings, and the versions of the libraries."""
     path = FOLDER / "shape.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(SHAPES[MODEL]), encoding="utf-8")
@@ -44,6 +44,7 @@ def measure(passes: int) -> tuple[dict[str, Any], dict[str, float | None], dict[
         one_torch([theirs, ours])
         found: dict[str, Any] = {}
         probed: dict[str, float | None] = {}
+        readings: dict[str, list[float | None]] = {}
         for name, count in CASES.items():
             progress(name)
             rows = {}
@@ -60,7 +61,13 @@ def measure(passes: int) -> tuple[dict[str, Any], dict[str, float | None], dict[
                 precision: {library: rounded(rows[library, precision].tokens_per_second) for library in (OURS, THEIRS)}
                 for precision in precisions()
             }
-        return found, probed, versions_of([theirs, ours])
+            readings |= {f"{name}, {row.name}": [rounded(speed) for speed in row.speeds] for row in rows.values()}
+        return {
+            "versions": versions_of([theirs, ours]),
+            "tokens_per_second": found,
+            "readings": readings,
+            "probe_tokens_per_second": probed,
+        }
 
 
 def bars(cases: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -84,16 +91,9 @@ def table(result: dict[str, Any]) -> Iterator[str]:
 
 def main() -> None:
     measurement = SideBySide("sampling", __doc__, PASSES)
-    cases, probed, versions = measure(measurement.passes)
-    result = {
-        "versions": versions,
-        "shape": SHAPES[MODEL],
-        "tokens": TOKENS,
-        "tokens_per_second": cases,
-        "probe_tokens_per_second": probed,
-        "bars": list(bars(cases)),
-    }
-    measurement.finish(result, table)
+    measured = measure(measurement.passes)
+    judged = list(bars(measured["tokens_per_second"]))
+    measurement.finish({"shape": SHAPES[MODEL], "tokens": TOKENS, **measured, "bars": judged}, table)
 
 
 if __name__ == "__main__":

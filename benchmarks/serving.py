@@ -12,8 +12,6 @@ benchmarks/results/serving.json; with another time, number of clients or run to 
 """
 
 import asyncio
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +20,9 @@ from typing import Any
 from .bars import bar, conclude, lines
 from .clients import ask, server, times
 from .hostile import besieged, ended_under_load, studio_under_load
-from .records import ROOT, Measurement, arguments
+from .records import Measurement, arguments
+from .startup import train_demo
 
-RUN = ROOT / "runs" / "bench-serving"
 SENTENCES = 500
 SECONDS, CLIENTS = 300.0, 200
 """Time of each server and number of clients of a kept result."""
@@ -60,7 +58,7 @@ def main(given: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(given)
     whole = (asked.seconds, asked.clients, asked.run) == (SECONDS, CLIENTS, None)
     measurement = Measurement(scratch=asked.scratch or not whole)
-    run = asked.run or trained()
+    run = asked.run or train_demo()
     texts = sentences(run)
     found = {name: measured(run, texts, options, asked) for name, options in SERVERS.items()}
     seconds = min(STUDIO_SECONDS, asked.seconds)
@@ -104,13 +102,6 @@ def judged(found: dict[str, Any], studio: dict[str, Any], wrong: dict[str, list[
         bar("p99 of a page of the studio under load in s", studio["page"]["p99"], PAGE),
         *(bar(f"faults in the trial: {name}", len(what), 0) for name, what in wrong.items()),
     ]
-
-
-def trained() -> Path:
-    """Return the run of the recipe `demo`, trained if it is not there."""
-    if not (RUN / "model.safetensors").is_file():
-        subprocess.run([sys.executable, "-m", "regardant", "train", "demo", "--out", RUN], check=True)
-    return RUN
 
 
 def sentences(run: Path) -> list[str]:

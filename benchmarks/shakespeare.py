@@ -25,7 +25,7 @@ import numpy as np
 import yaml
 
 from .bars import bar, conclude, lines, rounded
-from .records import REGARDANT, ROOT, Measurement, arguments, precisions
+from .records import REGARDANT, ROOT, Measurement, arguments, precisions, set_options
 from .workers import PROGRAMS, Peer
 
 FOLDER = ROOT / "runs" / "bench-shakespeare"
@@ -108,9 +108,8 @@ def ours(recipe: str, name: str, fields: list[str]) -> dict[str, float]:
     """Train and evaluate a recipe. Return the numbers that `nanogpt` returns."""
     run = FOLDER / name
     shutil.rmtree(run, ignore_errors=True)
-    given = [argument for field in fields for argument in ("--set", field)]
     start = time.perf_counter()
-    subprocess.run([REGARDANT, "train", recipe, "--out", run, *given], check=True)
+    subprocess.run([REGARDANT, "train", recipe, "--out", run, *set_options(fields)], check=True)
     seconds = time.perf_counter() - start
     scores = subprocess.run([REGARDANT, "evaluate", run, "--json"], check=True, capture_output=True, text=True).stdout
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -14,7 +14,7 @@ from statistics import median
 from .bars import bar, conclude, lines, rounded
 from .records import REGARDANT, ROOT, Measurement, arguments
 
-RUN = ROOT / "runs" / "bench-demo"
+DEMO = ROOT / "runs" / "bench-demo"
 REPEATS = 7
 
 TIMES_TORCH, MORE_SECONDS, HELP_SECONDS, REFUSAL_SECONDS = 1.8, 0.5, 0.3, 0.4
@@ -22,7 +22,7 @@ TIMES_TORCH, MORE_SECONDS, HELP_SECONDS, REFUSAL_SECONDS = 1.8, 0.5, 0.3, 0.4
 REFUSED = "a missing run"
 COMMANDS: dict[str, list[str | Path]] = {
     "import torch": [sys.executable, "-c", "import torch"],
-    "translate": [REGARDANT, "translate", RUN, "The cat sat on the mat."],
+    "translate": [REGARDANT, "translate", DEMO, "The cat sat on the mat."],
     "--help": [REGARDANT, "--help"],
     REFUSED: [REGARDANT, "translate", "runs/none", "The cat sat on the mat."],
 }
@@ -37,10 +37,12 @@ def seconds_of(command: list[str | Path], status: int) -> float:
     return time.perf_counter() - start
 
 
-def train_demo() -> None:
-    """Train the demo, some minutes, unless its run exists. An untrained model would rarely end a translation."""
-    if not (RUN / "model.safetensors").is_file():
-        subprocess.run([REGARDANT, "train", "demo", "--out", RUN], check=True)
+def train_demo() -> Path:
+    """Return the run of the demo, trained in some minutes unless it exists. An untrained model would rarely end a
+    translation."""
+    if not (DEMO / "model.safetensors").is_file():
+        subprocess.run([REGARDANT, "train", "demo", "--out", DEMO], check=True)
+    return DEMO
 
 
 def main() -> None:

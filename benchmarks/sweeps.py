@@ -35,10 +35,10 @@ def measure(name: str) -> dict[str, Any]:
     shutil.rmtree(out, ignore_errors=True)
     asked = [*command, "--minutes", f"{minutes:g}"]
     started = time.perf_counter()
-    said = subprocess.run([REGARDANT, *asked, "--out", out, "--json"], check=True, stdout=subprocess.PIPE, text=True)
+    ended = subprocess.run([REGARDANT, *asked, "--out", out, "--json"], check=True, stdout=subprocess.PIPE, text=True)
     taken = (time.perf_counter() - started) / 60
     judged = [bar("minutes", round(taken, 1), minutes)]
-    return {"command": " ".join(["regardant", *asked]), "said": json.loads(said.stdout), "bars": judged}
+    return {"command": " ".join(["regardant", *asked]), "output": json.loads(ended.stdout), "bars": judged}
 
 
 def main() -> None:

@@ -115,7 +115,7 @@ def as_dict(row: Row) -> dict[str, Any]:
         "precision": precision,
         **({"setting": setting.removeprefix(", ")} if setting else {}),
         "tokens_per_second": rounded(row.tokens_per_second),
-        "readings": [rounded(one["tokens"] / one["seconds"]) for one in row.readings],
+        "readings": [rounded(speed) for speed in row.speeds],
         "kernel_share": rounded(median(one["system_seconds"] / one["seconds"] for one in row.readings)),
         "parameters": row.peer.about["parameters"],
         "threads": row.peer.about["threads"],
@@ -183,7 +183,7 @@ def table(result: dict[str, Any]) -> Iterator[str]:
     yield from ending(result)
 
 
-HEADINGS = f"{'tokens/s':>10}{'regardant / it':>16}{'best of each':>14}"
+HEADINGS = f"{'tokens/s':>10}{'regardant / row':>16}{'best of each':>14}"
 
 
 def ratios(row: dict[str, Any]) -> str:

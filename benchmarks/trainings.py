@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .records import set_options
+
 GRAMMAR_SIZES = {"train": 600, "validation": 20, "test": 20, "heldout": 10}
 NARROW = tuple(f"model.{one}" for one in ("preset=null", "d_model=32", "num_heads=2", "d_ff=64", "max_length=48"))
 SHALLOW = ("model.encoder.num_layers=1", "model.decoder.num_layers=1")
@@ -44,8 +46,7 @@ def command(model: str, folder: Path, updates: int = 40, *overrides: str) -> lis
     """Return the command that trains a small model."""
     recipe, own = MODELS[model]
     given = (*SETTLED, f"training.max_updates={updates}", *own, *overrides)
-    words = [word for one in given for word in ("--set", one)]
-    return [sys.executable, "-m", "regardant", "train", recipe, "--out", str(folder), *words]
+    return [sys.executable, "-m", "regardant", "train", recipe, "--out", str(folder), *set_options(given)]
 
 
 def quietly(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -55,8 +56,8 @@ def quietly(words: list[str], **options: Any) -> subprocess.CompletedProcess[str
 
 def is_one_line(done: subprocess.CompletedProcess[str], phrase: str) -> bool:
     """Return whether a command was refused by a line with a phrase."""
-    said = [line for line in done.stderr.splitlines() if line.startswith("regardant: ")]
-    return done.returncode == 2 and len(said) == 1 and phrase in said[0] and "Traceback" not in done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("regardant: ")]
+    return done.returncode == 2 and len(errors) == 1 and phrase in errors[0] and "Traceback" not in done.stderr
 
 
 def weights(folder: Path) -> bytes:

@@ -125,18 +125,23 @@ class Row:
         return self.peer.ask(**self.request, **changes)
 
     @property
+    def speeds(self) -> list[float]:
+        """Tokens a second of each pass."""
+        return [reading["tokens"] / reading["seconds"] for reading in self.readings]
+
+    @property
     def tokens_per_second(self) -> float:
         """Median over the passes."""
-        return median(reading["tokens"] / reading["seconds"] for reading in self.readings)
+        return median(self.speeds)
 
 
 def settings(name: str, peer: Peer, request: dict[str, Any], choices: Mapping[str, Sequence[str]]) -> list[Row]:
     """Return a row of a peer for each combination of the values that fields of its requests may have."""
     rows = []
     for values in itertools.product(*choices.values()):
-        said = " and ".join(f"{value} {field}" for field, value in zip(choices, values, strict=True))
+        setting = " and ".join(f"{value} {field}" for field, value in zip(choices, values, strict=True))
         chosen = request | dict(zip(choices, values, strict=True))
-        rows.append(Row(f"{name}, {said}" if said else name, peer, chosen))
+        rows.append(Row(f"{name}, {setting}" if setting else name, peer, chosen))
     return rows
 
 

@@ -42,7 +42,8 @@ from .cost import (
 FITTED_FROM = 2048
 """Shortest length in tokens that slopes are fitted to: below it, calls cost more than arithmetic."""
 
-SLOPE_BARS = dict.fromkeys(("window", "strided", "sparse", "linear", "performer", "linformer"), 1.15) | {"lsh": 1.25}
+LINEAR = ("window", "strided", "sparse", "segment", "linear", "performer", "linformer")
+SLOPE_BARS = dict.fromkeys(LINEAR, 1.15) | {"lsh": 1.25}
 """Largest slopes of time and of memory over length, both on logarithmic scales."""
 SDPA_MEMORY_BAR = 1.15
 

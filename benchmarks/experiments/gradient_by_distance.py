@@ -57,8 +57,8 @@ def _last_output(name: str, x: Tensor) -> Tensor:
         stream = config.open_stream(placed, training=True)
         for layer in encoder.layers:
             layer(stream, view)
-        said: Tensor = encoder.final_norm(stream.close())
-        return said[:, -1]
+        output: Tensor = encoder.final_norm(stream.close())
+        return output[:, -1]
     assert name in ("rnn", "gru", "lstm")
     stack = RecurrentStack(name, SIZE, SIZE, num_layers=2, dropout=0.0).double()
     return stack(x, stack.start(x))[0][:, -1]

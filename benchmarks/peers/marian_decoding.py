@@ -50,6 +50,7 @@ def main() -> None:
                 input_ids=source,
                 attention_mask=(source != PAD).long(),
                 num_beams=request["beam_size"],
+                early_stopping=request.get("stopping") == "early",
                 cache_implementation=None if request["cache"] == "dynamic" else request["cache"],
                 do_sample=False,
                 length_penalty=1.0,

@@ -1,5 +1,6 @@
-"""Marian's model trained by transformers' Trainer, in bfloat16 by its own setting, and translations by the model.
+"""Marian's model trained by transformers' Trainer, and translations by the model.
 
+Trainer computes in bfloat16, by its own setting, if the driver asks for that precision.
 Arguments: the file of the driver, and a folder for what Trainer writes.
 """
 
@@ -74,7 +75,7 @@ def main() -> None:
         warmup_steps=content["warmup_steps"],
         adam_beta2=0.98,
         label_smoothing_factor=0.1,
-        bf16=True,
+        bf16=content["precision"] == "bfloat16",
         use_cpu=True,
         save_strategy="no",
         report_to=[],

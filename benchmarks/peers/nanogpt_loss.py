@@ -24,14 +24,14 @@ def main() -> None:
     ids = torch.from_numpy(np.fromfile(DATA, dtype=np.uint16).astype(np.int64))
     count = (len(ids) - 1) // context
     read = ids[: count * context].view(count, context)
-    said = ids[1 : count * context + 1].view(count, context)
+    targets = ids[1 : count * context + 1].view(count, context)
     total = 0.0
     with torch.inference_mode():
         for at in range(0, count, WINDOWS_AT_ONCE):
             chosen = slice(at, at + WINDOWS_AT_ONCE)
-            _, mean = model(read[chosen], said[chosen])
-            total += float(mean) * said[chosen].numel()
-    print(total / said.numel(), file=answers)
+            _, mean = model(read[chosen], targets[chosen])
+            total += float(mean) * targets[chosen].numel()
+    print(total / targets.numel(), file=answers)
 
 
 if __name__ == "__main__":

@@ -159,16 +159,14 @@ def bars(systems: Systems) -> Iterator[dict[str, Any]]:
     missing = set(SYSTEMS) - {REGARDANT}
     for ours in (one for one in systems if one["name"] == REGARDANT):
         scores, cpu = scores_of(ours), ours["machine"]["cpu"]
-        if 20 in scores:
-            yield bar(f"BLEU of {RECIPE} in 30 minutes: after 20, {cpu}", scores[20], WITHIN_30, at_least=True)
+        yield bar(f"BLEU of {RECIPE} in 30 minutes: after 20, {cpu}", scores.get(20), WITHIN_30, at_least=True)
         for other in systems:
             if other["name"] == REGARDANT or kind_of(other["machine"]) != kind_of(ours["machine"]):
                 continue
             missing.discard(other["name"])
             for budget, bleu in scores_of(other).items():
-                if budget in scores:
-                    name = f"BLEU after {budget} minutes less that of {other['name']}, {cpu}"
-                    yield bar(name, scores[budget] - bleu, 0.0, at_least=True)
+                name = f"BLEU after {budget} minutes less that of {other['name']}, {cpu}"
+                yield bar(name, scores[budget] - bleu if budget in scores else None, 0.0, at_least=True)
     yield from (bar(f"BLEU less that of {name}", None, 0.0, at_least=True) for name in sorted(missing))
 
 

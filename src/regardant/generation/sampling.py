@@ -113,7 +113,9 @@ def sample(
             for piece in newest.split(context, 1):
                 logits = model.step(piece, state)
             if number == 0 and bool(logits.isnan().any()):  # later an accelerator would wait at each step
-                raise RunError("the model's scores are not numbers: its training has diverged")
+                raise RunError(
+                    "the model's scores are not numbers, as its training has diverged: train anew at a lower rate"
+                )
             if len(newest) < len(samples):  # the prompt was read once for all
                 state.keep(torch.zeros(len(samples), dtype=torch.long, device=prompt.device))
                 seen = seen.expand(len(samples), -1)

@@ -20,10 +20,10 @@ from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.transformer import EncoderStackConfig
 from regardant.planning.probes import Decisions
 from regardant.run import training
-from regardant.run.fingerprints import fingerprint
 from regardant.run.folder import UNFINISHED
 from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
 from regardant.tasks.translation.config import TranslationConfig
+from regardant.training.checkpoints import sha256_of
 from regardant.training.config import NextTokenTraining
 from regardant.training.optimizers import MuonConfig
 from tests.runs import change_record
@@ -206,7 +206,7 @@ def test_a_resumed_run_has_the_fingerprint_of_its_weights(own_run, configure):
     assert {name for name in before if not name.startswith("data/")} == {"model.safetensors", "tokenizer.json"}
     change_record(own_run, lambda content: content["files"].update({"model.safetensors": "0" * 64}))
     run.train(configure("training.max_updates=21"), own_run, silent)
-    assert run.Record.read(own_run).files == {**before, "model.safetensors": fingerprint(own_run / "model.safetensors")}
+    assert run.Record.read(own_run).files == {**before, "model.safetensors": sha256_of(own_run / "model.safetensors")}
 
 
 def test_training_from_a_damaged_run_is_refused(own_run, configure, tmp_path):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from regardant.errors import RunError
-from regardant.training.checkpoints import write_atomically
+from regardant.training.checkpoints import sha256_of, write_atomically
 
 WEIGHTS = "model.safetensors"
 
@@ -30,12 +30,6 @@ _LINE = "fingerprint: "
 """Prefix of the last line of run.yaml."""
 
 
-def fingerprint(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def with_fingerprint(record: str) -> str:
     """Return the text of a run.yaml, followed by a line with its SHA-256."""
     return f"{record}{_LINE}{hashlib.sha256(record.encode()).hexdigest()}\n"
@@ -53,7 +47,7 @@ def require_as_written(path: Path) -> None:
 
 def fingerprints_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the fingerprints of the named files that exist in a folder, by name."""
-    return {name: fingerprint(folder / name) for name in names if (folder / name).is_file()}
+    return {name: sha256_of(folder / name) for name in names if (folder / name).is_file()}
 
 
 def data_fingerprints(run: Path) -> dict[str, str]:

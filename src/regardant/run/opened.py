@@ -20,7 +20,6 @@ from regardant.pictures import Answers
 from regardant.planning.probes import use_kernel
 from regardant.run.fingerprints import (
     WEIGHTS,
-    fingerprint,
     of_evaluation,
     of_model,
     require_unchanged,
@@ -32,6 +31,7 @@ from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
 from regardant.tasks.evaluated_weights import keep_evaluated_weights
 from regardant.tasks.gradients import Gradients, measure_gradients
+from regardant.training.checkpoints import sha256_of
 from regardant.training.devices import keep_freed_memory, memory_guard, the_device
 from regardant.training.events import read_events
 
@@ -236,7 +236,7 @@ class Run:
         if WEIGHTS in self.record.files:
             return self.record.files[WEIGHTS]
         task_named(self.config.task).require_trained(self.folder)
-        return fingerprint(self.folder / WEIGHTS)
+        return sha256_of(self.folder / WEIGHTS)
 
     def require_verb(self, verb: str) -> None:
         """Raise RunError if runs of this task do not have a verb."""

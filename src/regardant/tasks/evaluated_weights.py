@@ -3,12 +3,11 @@
 RUN/evaluation/weights.sha256    a line for each evaluation: the SHA-256 of its weights, and its name
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regardant.errors import RunError
-from regardant.training.checkpoints import write_atomically
+from regardant.training.checkpoints import sha256_of, write_atomically
 
 WEIGHTS = "model.safetensors"
 EVALUATED = "weights.sha256"
@@ -31,7 +30,7 @@ def require_current(folder: Path, names: Sequence[str]) -> None:
     weights = folder / WEIGHTS
     if not weights.is_file():
         return
-    noted, present = _noted(folder), _fingerprint(folder)
+    noted, present = _noted(folder), sha256_of(weights)
     for name in names:
         evaluated = (folder / "evaluation" / f"{name}.json").stat().st_mtime
         if noted[name] != present if name in noted else weights.stat().st_mtime > evaluated:
@@ -44,8 +43,3 @@ def _noted(folder: Path) -> dict[str, str]:
         return {}
     lines = (line.partition("  ") for line in path.read_text(encoding="utf-8", errors="replace").splitlines())
     return {name: weights for weights, _, name in lines}
-
-
-def _fingerprint(folder: Path) -> str:
-    with (folder / WEIGHTS).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -9,6 +9,7 @@ containers and tensors (`weights_only`), weights are safetensors.
     RUN/model.safetensors                 the weights, to use the model
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -36,6 +37,12 @@ _PART = ".part"
 
 _HEADER = "regardant"
 """Our entry in the header of a safetensors file."""
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:

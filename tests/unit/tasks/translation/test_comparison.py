@@ -7,12 +7,12 @@ import sacrebleu
 
 from regardant.errors import RunError
 from regardant.evaluation.translation import TranslationMetrics
-from regardant.run.fingerprints import fingerprint
 from regardant.tasks.evaluated_weights import keep_evaluated_weights
 from regardant.tasks.training_history import names_from_where_paths_part
 from regardant.tasks.translation.evaluate.comparison import compare_runs, shared_sets
 from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport, summary
 from regardant.tasks.translation.evaluate.evaluation import read_evaluated
+from regardant.training.checkpoints import sha256_of
 
 METRICS = TranslationMetrics(bootstrap_samples=50)
 PLAN = {"parameters": 2_093_568, "memory_bytes": 2**30, "seconds": 600.0}
@@ -148,7 +148,7 @@ def test_a_run_that_was_trained_on_since_it_was_evaluated_is_refused(first, seco
 def test_weights_are_known_by_their_content_not_by_their_date(first, second):
     for folder in (first, second):
         (folder / "model.safetensors").write_bytes(b"weights")
-        keep_evaluated_weights(folder, ["test", "held.out"], fingerprint(folder / "model.safetensors"))
+        keep_evaluated_weights(folder, ["test", "held.out"], sha256_of(folder / "model.safetensors"))
     later = (second / "evaluation" / "test.json").stat().st_mtime + 20
     os.utime(second / "model.safetensors", (later, later))  # as a copy may have
     assert len(compare(first, second).runs) == 2
@@ -156,7 +156,7 @@ def test_weights_are_known_by_their_content_not_by_their_date(first, second):
     os.utime(second / "model.safetensors", (later - 40, later - 40))
     with pytest.raises(RunError, match="was trained further after test was evaluated: evaluate it anew"):
         compare(first, second)
-    keep_evaluated_weights(second, ["test"], fingerprint(second / "model.safetensors"))
+    keep_evaluated_weights(second, ["test"], sha256_of(second / "model.safetensors"))
     with pytest.raises(RunError, match=r"was trained further after held\.out was evaluated: evaluate it anew"):
         compare(first, second)
 

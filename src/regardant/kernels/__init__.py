@@ -1,7 +1,7 @@
 """Kernels for accelerators, written in Triton: one pass over memory in place of many.
 
 Each kernel computes the same as the PyTorch code of the layer that calls it, which is the reference and runs everywhere
-else. The modules of this package import Triton: import them only where `compute` or `available` is true.
+else. The modules of this package import Triton: import them only where `supports` or `available` is true.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 
-def compute(x: Tensor) -> bool:
+def supports(x: Tensor) -> bool:
     """Return whether the kernels support a tensor: on an accelerator, and in float32 at most."""
     return x.dtype != torch.float64 and available(x.device)
 

@@ -2,7 +2,9 @@
 
 The dropout bits are a hash of a counter (two rounds of multiply and xor-shift with the `lowbias32` constants of
 Wellons), keyed by (seed, rank, update, micro-batch) and the place in the model. Activation checkpointing, reversible
-layers and a resumed run recompute them exactly. Hashing uses all threads; torch's generator on a CPU uses one.
+layers and a resumed run recompute them exactly. Hashing uses all threads; torch's generator on a CPU uses one. On an
+accelerator, where it draws in parallel, masks come from torch's generator; kernels that draw masks themselves are
+seeded by the key.
 
 The shifts are arithmetic, where those of `lowbias32` are logical, so that hash(c) = hash(~c). A mask is therefore
 mirrored around the place where its counter changes its sign. A mask of n hashes, which serve two elements each, has
@@ -59,7 +61,7 @@ class Dropout(nn.Module):
         self.rate = rate
         self.place = 0
         self.key: DropoutKey | None = None
-        """Set by `share_key`. None: masks come from torch's generator."""
+        """Set by `share_key`. None, or on an accelerator: masks come from torch's generator."""
         self.draw: Draw = draw
         """Function that masks under a key. `regardant.planning.compilation` keeps it out of compiled code."""
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regardant.attention import EVERYTHING, View
 from regardant.config import Variants
-from regardant.kernels import compute
+from regardant.kernels import supports
 from regardant.layers.activations import ACTIVATIONS, Activation
 from regardant.layers.cache import LayerCache, PrecedingTokens
 from regardant.layers.convolution import padded, reach_of
@@ -145,7 +145,7 @@ class LinearFeedForward(FeedForward):
         return self.narrow(self.dropout(self.widen(x, self.activation)))
 
     def _relu_and_dropout(self, inner: Float[Tensor, "*B F"]) -> Float[Tensor, "*B F"]:
-        if not compute(inner):
+        if not supports(inner):
             return self.dropout.relu_and_drop(inner)
         from regardant.kernels.feed_forward import relu_and_dropout
 

@@ -8,7 +8,7 @@ numbers of low precision are exact.
 The fused form computes the gradient in the forward pass, chunk by chunk, so that at most one chunk of logits is in
 memory: those of 4,096 tokens and 8,000 words would take 131 MB, several times over.
 
-Shape legend: N tokens, M d_model, V vocabulary or classes.
+Shape legend: N tokens, N2 the rounded number of tokens, M d_model, V vocabulary or classes.
 """
 
 from typing import Any
@@ -19,7 +19,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regardant.kernels import compute
+from regardant.attention.masks import softmax_dtype
+from regardant.kernels import supports
 from regardant.layers import products
 from regardant.layers.rounded_rows import round_down, round_rows, round_up
 
@@ -63,36 +64,39 @@ def projected_cross_entropy(
 
     Only the first has a gradient.
     """
+    if not torch.is_grad_enabled():  # otherwise the function would compute gradients of parameters in an evaluation
+        vectors, weight = vectors.detach(), weight.detach()
     with torch.autocast(vectors.device.type, enabled=False):  # it would copy every chunk once more
         total, plain = _ProjectedCrossEntropy.apply(vectors, weight, targets, label_smoothing, z_loss)  # type: ignore[no-untyped-call]
     return total, plain
 
 
-def _at_least_float32(x: Tensor) -> torch.dtype:
-    """Return the type of sums and logarithms: float32, or that of x if it is wider."""
-    return torch.promote_types(x.dtype, torch.float32)
-
-
 def _normalise(
-    logits: Float[Tensor, "N V"], right: Int[Tensor, " N"], label_smoothing: float, z_loss: float, *, gradient: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+    logits: Float[Tensor, "N2 V"], right: Int[Tensor, " N"], label_smoothing: float, z_loss: float, *, gradient: bool
+) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"], Float[Tensor, "N2 V"]]:
     """Return log Z of each row, the logit of its right word and, with `gradient`, the gradient without the share s / V
-    that all words have."""
-    if compute(logits):
+    that all words have.
+
+    The rows of logits after the first N are padding, up to the rounded number. No loss depends on them, and their
+    gradients are not used.
+    """
+    own = logits[: len(right)]
+    if supports(logits):
         from regardant.kernels import cross_entropy
 
-        normaliser, at_right = cross_entropy.normalise(logits, right, label_smoothing, z_loss, gradient=gradient)
+        normaliser, at_right = cross_entropy.normalise(own, right, label_smoothing, z_loss, gradient=gradient)
         return normaliser, at_right, logits
     places = right[:, None]
-    exact = _at_least_float32(logits)
+    exact = softmax_dtype(logits)
     # The product with the gradient rounds it to the type of the logits anyway: probabilities in it halve the traffic.
     narrow = gradient and logits.device.type == "cpu"
     probabilities = torch.softmax(logits, 1, dtype=logits.dtype if narrow else exact)
-    normaliser, at_right = _log_normalisers(logits, probabilities, places), logits.gather(1, places).squeeze(1)
+    normaliser = _log_normalisers(own, probabilities[: len(right)], places)
+    at_right = own.gather(1, places).squeeze(1)
     if gradient:
         if z_loss:  # d log Z / d logits are the probabilities
-            probabilities *= 1 + 2 * z_loss * normaliser[:, None]
-        each = torch.arange(len(logits), device=logits.device)
+            probabilities[: len(right)] *= 1 + 2 * z_loss * normaliser[:, None]
+        each = torch.arange(len(right), device=logits.device)
         probabilities[each, right] -= 1 - label_smoothing
     return normaliser, at_right, probabilities
 
@@ -106,7 +110,7 @@ def _log_normalisers(logits: Tensor, probabilities: Tensor, right: Tensor) -> Te
     word, probability = right, probabilities.gather(1, right)
     if logits.device.type != "cpu" or probability.amin() < UNDERFLOW:
         probability, word = probabilities.max(1, keepdim=True)
-    exact = _at_least_float32(logits)
+    exact = softmax_dtype(logits)
     return (logits.gather(1, word).to(exact) - probability.to(exact).log()).squeeze(1)
 
 
@@ -127,14 +131,14 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         cast, mean_weight = weight.to(vectors.dtype), weight.mean(0)
         to_vectors = torch.empty_like(vectors) if needs_gradient else None
         to_weight: Tensor | None = None
-        exact = _at_least_float32(vectors)
+        exact = softmax_dtype(vectors)
         total, plain = (vectors.new_zeros((), dtype=exact) for _ in range(2))
         size = _chunk_size(vectors, len(weight))
         for start in range(0, len(vectors), size):
             rows = slice(start, start + size)
             chunk = vectors[rows]
             full = round_rows(chunk, chunk.dtype)
-            logits = products.times(full, cast)[: len(chunk)]
+            logits = products.times(full, cast)
             normaliser, at_right, gradient = _normalise(
                 logits, targets[rows], label_smoothing, z_loss, gradient=needs_gradient
             )
@@ -147,9 +151,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 total += z_loss * normaliser.square().sum()
             if to_vectors is None:
                 continue
-            gradient = round_rows(gradient, vectors.dtype)
+            gradient = gradient.to(vectors.dtype)
             to_vectors[rows] = products.times(gradient, cast.T)[: len(chunk)]
-            share = products.gradient_of_weight(gradient, full)
+            share = products.gradient_of_weight(gradient, full)  # padding is zeros in `full`
             to_weight = share.to(weight.dtype) if to_weight is None else to_weight.add_(share)
         if to_vectors is not None:
             to_weight = torch.zeros_like(weight) if to_weight is None else to_weight.contiguous()

@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from regardant.attention.masks import product_dtype
-from regardant.kernels import compute
+from regardant.kernels import supports
 from regardant.layers.dropout import Dropout
 from regardant.layers.norms import NormConfig
 from regardant.layers.observed import OBSERVED
@@ -211,7 +211,7 @@ def open_stream(kind: ResidualKind, x: Tensor, *, training: bool, checkpointing:
     if kind != "reversible":
         if training and checkpointing:
             return CheckpointedStream(x)
-        return FusedStream(x) if training and compute(x) else PlainStream(x)
+        return FusedStream(x) if training and supports(x) else PlainStream(x)
     return TwoStreams(x) if training else EagerTwoStreams(x)
 
 
@@ -223,7 +223,7 @@ class _Reversible(torch.autograd.Function):
         streams, given, random_states = [x, x], iter(others), []
         for number, (function, count) in enumerate(zip(functions, counts, strict=True)):
             mine = number % 2
-            random_states.append(_random_state(x.device))
+            random_states.append(_random_states(x.device))
             leaves = [one.detach().requires_grad_() for one in (streams[1 - mine], *islice(given, count))]
             with torch.enable_grad():  # as in the backward pass, so that the same kernel runs and undoes the write
                 written = function(*leaves)
@@ -256,18 +256,19 @@ class _Reversible(torch.autograd.Function):
         return (None, None, to_streams[0] + to_streams[1], *to_others)
 
 
-def _random_state(device: torch.device) -> Tensor:
-    """Return the state of the generator that dropout draws from without a key, and on every accelerator."""
-    return torch.get_rng_state() if device.type == "cpu" else torch.get_device_module(device).get_rng_state(device)
+def _random_states(device: torch.device) -> list[Tensor]:
+    """Return the states of the generators that dropout draws from: the CPU's, which also seeds kernels of an
+    accelerator without a key, and the accelerator's."""
+    of_device = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
+    return [torch.get_rng_state(), *of_device]
 
 
 @contextlib.contextmanager
-def _drawing_from(state: Tensor, device: torch.device) -> Iterator[None]:
-    """Draw random numbers from this state while the context is open, and restore the generator afterwards."""
-    on_cpu = device.type == "cpu"
-    with torch.random.fork_rng([] if on_cpu else [device], device_type=device.type):
-        if on_cpu:
-            torch.set_rng_state(state)
-        else:
+def _drawing_from(states: Sequence[Tensor], device: torch.device) -> Iterator[None]:
+    """Draw random numbers from these states while the context is open, and restore the generators afterwards."""
+    of_cpu, *of_device = states
+    with torch.random.fork_rng([device] if of_device else [], device_type=device.type):
+        torch.set_rng_state(of_cpu)
+        for state in of_device:
             torch.get_device_module(device).set_rng_state(state, device)
         yield

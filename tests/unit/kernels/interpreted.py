@@ -47,7 +47,7 @@ def cross_entropy(vectors, weight, targets, label_smoothing, z_loss):
     """Return the loss of a projection to a vocabulary, the plain loss, and the gradients."""
     from regardant.layers import label_smoothed_cross_entropy as module
 
-    module.compute = lambda x: True
+    module.supports = lambda x: True
     inputs = [x.requires_grad_() for x in (vectors, weight)]
     total, plain = module.projected_cross_entropy(*inputs, targets, label_smoothing, z_loss)
     return [x.detach() for x in (total, plain, *torch.autograd.grad(total, inputs))]
@@ -78,7 +78,7 @@ def feed_forward(network, x):
     from regardant.layers import feed_forward as module
 
     asked, kernel = [], kernels.relu_and_dropout
-    module.compute = lambda x: True
+    module.supports = lambda x: True
     kernels.relu_and_dropout = lambda *inputs: asked.append(1) or kernel(*inputs)
     computed = network.train()(x).detach()
     kernels.relu_and_dropout = kernel
@@ -94,7 +94,7 @@ def stream(config, x, writes, updates, fused):
     from regardant.layers import residual as module
     from regardant.layers.dropout import share_key
 
-    module.compute = lambda x: fused
+    module.supports = lambda x: fused
     torch.manual_seed(0)
     residuals = torch.nn.ModuleList(config.build_residual(ends_layer=True) for _ in writes)
     for parameter in residuals.parameters():

@@ -130,3 +130,15 @@ def test_a_second_derivative_is_refused_and_not_wrong():
     (gradient,) = torch.autograd.grad(smoothed**2, vectors, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+def test_without_gradients_none_is_computed(monkeypatch, context):
+    """A parameter could have a gradient, and an evaluation needs none: it multiplies once."""
+    monkeypatch.setattr(module.products, "gradient_of_weight", lambda *given: pytest.fail("a gradient of weights"))
+    vectors, weight, targets = tensors(8)
+    with context():
+        total, plain = projected_cross_entropy(vectors, weight, targets, 0.1)
+        assert_close(total, reference(vectors, weight, targets, 0.1))
+        assert_close(plain, reference(vectors, weight, targets, 0.0))
+    assert not total.requires_grad

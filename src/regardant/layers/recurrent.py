@@ -157,10 +157,13 @@ class RecurrentEncoder(nn.Module):
         """Read `bptt` tokens at a time, each piece from the detached state of the one before."""
         zeros = x.new_zeros(1, len(x), layer.hidden_size)
         state: State = (zeros,) * self.parts
-        outputs = []
+        outputs: list[Tensor] = []
         for start in range(0, x.shape[1], bptt):
             piece = x[:, start : start + bptt]
             alive = (lengths > start).nonzero().flatten().to(x.device)
+            if not len(alive):  # padding alone, as in a part of a batch without its longest row
+                outputs.append(outputs[-1].new_zeros(*piece.shape[:2], layer.hidden_size))
+                continue
             left = (lengths[alive.cpu()] - start).clamp(max=piece.shape[1])
             packed = pack_padded_sequence(piece[alive], left, batch_first=True, enforce_sorted=False)
             before = map_state(state, lambda part, rows=alive: part.detach()[:, rows].contiguous())  # type: ignore[misc]

@@ -125,6 +125,18 @@ def test_an_encoder_in_pieces_has_the_states_of_one_that_reads_at_once(cell):
     assert reached.tolist() == [False] * 6 + [True] * 2  # the last piece begins at token 6
 
 
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_an_encoder_in_pieces_reads_padding_after_all_rows(cell):
+    torch.manual_seed(0)
+    encoder = RecurrentEncoder(cell, 3, 4, 2, 0.0, bidirectional=False, combine="add")
+    encoder.truncate(3)
+    x, real = torch.randn(2, 11, 3), torch.arange(11) < torch.tensor([[4], [2]])
+    (states, last), (shorter, last_shorter) = encoder.read(x, real), encoder.read(x[:, :4], real[:, :4])
+    torch.testing.assert_close(states[:, :4], shorter)
+    torch.testing.assert_close(last, last_shorter)
+    assert states.shape == (2, 11, 4) and not states[:, 6:].any()
+
+
 def test_an_encoder_of_both_sides_is_not_cut():
     with pytest.raises(ValueError, match="set bidirectional=false"):
         RecurrentEncoder("gru", 3, 4, 1, 0.0, bidirectional=True, combine="add").truncate(3)

@@ -190,11 +190,14 @@ def narrow_weights(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[No
     """Let the linear layers of this thread multiply by copies of weights in `dtype` while the context is open.
 
     Weights and their gradients are converted `WEIGHTS_PER_LAUNCH` at a time: autocast launches a kernel for each, and
-    kernel launches limit the speed of a step on an accelerator.
+    kernel launches limit the speed of a step on an accelerator. Frozen weights are in groups of their own, since all
+    copies of a group need a gradient if one does.
     """
     copies: dict[Tensor, Tensor] = {}
-    for first in range(0, len(weights), WEIGHTS_PER_LAUNCH):
-        group = weights[first : first + WEIGHTS_PER_LAUNCH]
+    frozen, learned = ([one for one in weights if one.requires_grad is wanted] for wanted in (False, True))
+    starts = range(0, len(weights), WEIGHTS_PER_LAUNCH)
+    groups = [some[start : start + WEIGHTS_PER_LAUNCH] for some in (frozen, learned) for start in starts]
+    for group in filter(None, groups):
         copies |= zip(group, _Narrow.apply(dtype, *group), strict=True)  # type: ignore[no-untyped-call]
     token = _narrow.set(copies)
     try:

@@ -160,3 +160,11 @@ def test_outside_of_the_context_layers_multiply_by_their_weights(model):
     with narrow_weights([layer.weight], torch.bfloat16):
         pass
     assert torch.equal(layer(torch.ones(2, 6)), nn.functional.linear(torch.ones(2, 6), layer.weight))
+
+
+def test_copies_of_frozen_weights_need_no_gradient():
+    frozen, learned = (torch.nn.Linear(4, 4) for _ in range(2))
+    frozen.requires_grad_(False)
+    with narrow_weights([frozen.weight, learned.weight], torch.bfloat16):
+        copies = linears._narrow.get()
+        assert [copies[one.weight].requires_grad for one in (frozen, learned)] == [False, True]

@@ -48,14 +48,14 @@ class Linformer(Attention):
         self.of_values = nn.Parameter(torch.randn(shape) / math.sqrt(config.max_length))
 
     def compute_weights(self, q: Queries, k: Keys, view: View) -> Weights:
-        weights, of_values = self._weigh_mixtures(q, k, view)
+        weights, of_values = self._weights_of_mixtures(q, k, view)
         return weights @ of_values.to(weights.dtype)
 
     def mix(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed:
-        weights, of_values = self._weigh_mixtures(q, k, view)
+        weights, of_values = self._weights_of_mixtures(q, k, view)
         return weights.to(v.dtype) @ (of_values.to(v.dtype) @ v)
 
-    def _weigh_mixtures(self, q: Tensor, k: Tensor, view: View) -> tuple[Tensor, Tensor]:
+    def _weights_of_mixtures(self, q: Tensor, k: Tensor, view: View) -> tuple[Tensor, Tensor]:
         """Return the weights of mixtures [B, H, Q, R], and the mixtures of values [#B, H, R, K]."""
         length = k.shape[2]
         if length > self.longest:

@@ -118,6 +118,10 @@ class View:
         added = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
         return added if bias is None else added + bias
 
+    def rounded(self, added: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return the additive mask in a type."""
+        return added.to(dtype)
+
     def fully_masked(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q 1"] | None:
         """Return a mask of the queries that may attend to no key, whose output is zero. None: there are none.
 
@@ -177,6 +181,14 @@ class PassView(View):
         if not (self.recomputed and added is not None and added.requires_grad):
             self._made[key] = added
         return added
+
+    def rounded(self, added: Tensor, dtype: torch.dtype) -> Tensor:
+        if added.dtype == dtype or added.requires_grad:  # gradients of a learned bias add up in its own type
+            return added.to(dtype)
+        key = "rounded", id(added), dtype  # the mask stays in memory beside it
+        if (found := self._made.get(key)) is None:
+            found = self._made[key] = added.to(dtype)
+        return found
 
     def fully_masked(self, q: Tensor, k: Tensor) -> Tensor | None:
         key = _key("fully_masked", q, k)

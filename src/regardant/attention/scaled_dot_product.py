@@ -89,7 +89,7 @@ class ScaledDotProduct(ScoredAttention):
     def mix_groups(self, q: Queries, k: Keys, v: Values, view: View) -> Mixed | None:
         if q.shape[2] >= k.shape[2] or torch.is_grad_enabled() or view.pairs is not None:
             return None  # not a decoding step
-        if self.kernel not in (sdpa, matmul) or type(self).mix is not ScaledDotProduct.mix:
+        if self.kernel not in (sdpa, matmul, triton) or type(self).mix is not ScaledDotProduct.mix:
             return None
         drops = self.training and not isinstance(self.drop, nn.Identity)
         return None if drops else grouped_sdpa(q, k, v, view, self.scale)
@@ -104,7 +104,7 @@ def sdpa(q: Queries, k: Keys, v: Values, view: View, scale: float) -> Mixed:
     if _is_causal_alone(q, k, view):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     added = view.additive_mask(q, k)
-    mask = None if added is None else added.to(q.dtype).expand(*q.shape[:3], k.shape[2])
+    mask = None if added is None else view.rounded(added, q.dtype).expand(*q.shape[:3], k.shape[2])
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     fully_masked = None if mask is None else view.fully_masked(q, k)
     return mixed if fully_masked is None else mixed.masked_fill(fully_masked, 0)

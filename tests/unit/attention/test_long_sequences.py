@@ -115,7 +115,7 @@ def test_no_tensor_of_a_prompt_holds_a_number_for_each_pair(name):
     assert largest.numel < LONG * LONG / 2
 
 
-@pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
+@pytest.mark.parametrize("kernel", ["sdpa", "matmul", "triton"])
 def test_a_step_copies_no_keys_that_query_heads_share(kernel):
     attention = ScaledDotProductConfig().build(num_heads=8, head_size=64).eval()
     attention.kernel = KERNELS[kernel]

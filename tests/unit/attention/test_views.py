@@ -150,6 +150,18 @@ def test_a_bias_that_learns_is_made_anew_for_each_layer_where_layers_are_recompu
     assert kept.additive_mask(Q, K) is kept.additive_mask(Q, K)
 
 
+def test_a_rounded_mask_is_made_once_unless_its_bias_is_learned():
+    fixed, learned = torch.zeros(4, 3, 5), torch.zeros(4, 3, 5, requires_grad=True)
+
+    def rounded(view):
+        return view.rounded(view.additive_mask(Q, K), torch.bfloat16)
+
+    view = PassView(causal=True, bias=lambda queries, keys: 2 * fixed)
+    assert rounded(view) is rounded(view) and rounded(view).dtype == torch.bfloat16
+    view = PassView(bias=lambda queries, keys: 2 * learned)
+    assert rounded(view) is not rounded(view)
+
+
 @pytest.mark.parametrize("make", [View, PassView])
 @pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
 def test_a_view_used_under_inference_mode_can_be_trained_with_afterwards(make, kernel):

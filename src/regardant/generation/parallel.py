@@ -65,7 +65,10 @@ def _by_processes(work: WorkFunction[Item, Result], items: Sequence[Item], worke
         for done in as_completed(others):
             yield done.result()
     except BrokenProcessPool as error:
-        raise RunError("a translation process was killed, perhaps for lack of memory: lower the beam size") from error
+        raise RunError(
+            "a process of the search was killed, perhaps for lack of memory: lower the beam size or the number of "
+            "threads"
+        ) from error
     finally:
         taken.value = len(items)  # after an error no further item is begun
         pool.shutdown(cancel_futures=True)

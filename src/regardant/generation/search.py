@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from regardant.data.batching import Source
 from regardant.data.vocabulary import EOS, NEVER_WRITTEN, PAD
-from regardant.errors import DataError
+from regardant.errors import ConfigError, DataError
 from regardant.generation.beam import BeamSearch, Search
 from regardant.generation.config import GenerationConfig
 from regardant.generation.constraints import Constraints
@@ -173,6 +173,15 @@ def generate(
     return [search.found[sentence] for sentence in range(len(source))]
 
 
+def require_repeated_brackets(config: GenerationConfig) -> None:
+    """Raise ConfigError for trees without repeated n-grams: closing brackets repeat."""
+    if config.trees and config.no_repeat_ngram_size:
+        raise ConfigError(
+            f"generation.no_repeat_ngram_size: given {config.no_repeat_ngram_size}, and trees repeat their brackets: "
+            "set it to 0"
+        )
+
+
 def begin(
     model: SequenceToSequenceModel,
     source: Any,
@@ -181,7 +190,12 @@ def begin(
     config: GenerationConfig,
     trees: TreeTokens | None = None,
 ) -> Search:
-    """Begin the search for the targets of a batch [B, ...]: greedy search for one beam, else beam search."""
+    """Begin the search for the targets of a batch [B, ...]: greedy search for one beam, else beam search.
+
+    Raises ConfigError for trees without repeated n-grams.
+    """
+    if trees is not None:
+        require_repeated_brackets(config)
     kind = BeamSearch if config.beam_size > 1 else GreedySearch
     constraints = None
     if config.no_repeat_ngram_size or any(prefixes) or trees is not None:

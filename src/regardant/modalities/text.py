@@ -99,6 +99,10 @@ class TextCodec(Codec):
         """Return the text. None for a text with unknown tokens."""
         return None if self.unknown(encoded) else self.tokenizer.decode(encoded.tolist())
 
+    def parts(self, argument: str, length: int) -> tuple[list[NDArray[Any]], list[str]]:
+        """Return the encoded text, cut if it is longer, and notes for the user. A blank text has no parts."""
+        return super().parts(argument, length) if argument.strip() else ([], [])
+
     def cut(self, encoded: NDArray[Any], length: int) -> NDArray[Any]:
         _, after = self.tokenizer.frame
         if len(encoded) <= length or not len(after):

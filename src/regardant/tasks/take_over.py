@@ -14,7 +14,7 @@ import torch
 from regardant.config.did_you_mean import did_you_mean
 from regardant.config.differences import differences, restricted
 from regardant.errors import ConfigError, RunError
-from regardant.models import Model
+from regardant.models import EncoderConfig, Model
 from regardant.tasks.base import TaskConfig
 from regardant.training.checkpoints import latest_checkpoint, load_into
 from regardant.training.config import TrainingConfig
@@ -175,14 +175,15 @@ def _with_model_of(config: TaskConfig, earlier: TaskConfig) -> TaskConfig:
     """Return a configuration with the earlier run's model, if it is of the same kind and the recipe sets no field that
     weights depend on.
 
-    `tie_embeddings` has its default, since the heads may differ.
+    `tie_embeddings` of an encoder has its default, since the heads may differ.
     """
     own = config.model
     given_fields = own.model_fields_set - {"kind"} if "model" in config.model_fields_set else set()
     if type(earlier.model) is not type(own) or not given_fields <= DROPOUT_SMOOTHING_AND_CHECKPOINTING:
         return config
-    tied = type(own).model_fields.get("tie_embeddings")
-    changed = {} if tied is None else {"tie_embeddings": tied.default}
+    changed: dict[str, Any] = {}
+    if isinstance(own, EncoderConfig) and "tie_embeddings" in type(own).model_fields:
+        changed["tie_embeddings"] = type(own).model_fields["tie_embeddings"].default
     changed |= {name: getattr(own, name) for name in given_fields}
     return config.model_copy(update={"model": earlier.model.model_copy(update=changed)})
 

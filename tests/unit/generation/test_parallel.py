@@ -140,7 +140,7 @@ IN_THE_OTHER = """
     ("happens", "said"),
     [
         ("raise RunError(f'not {type(item).__name__}')", "not int"),
-        ("os.kill(os.getpid(), 9)", "a translation process was killed"),
+        ("os.kill(os.getpid(), 9)", "a process of the search was killed"),
     ],
 )
 def test_what_fails_in_the_other_process_fails_here_and_nothing_is_begun_afterwards(happens, said):

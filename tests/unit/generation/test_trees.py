@@ -99,3 +99,11 @@ def test_every_text_is_a_tree(seed, beam_size, limit):
 def test_trees_of_pieces_are_refused_in_one_line():
     with pytest.raises(ConfigError, match=r"generation.trees needs tokens that are whole brackets.*'bpe'.*whitespace"):
         load_recipe(configuration.recipe("parse-demo"), ["tokenizer.kind=bpe"])
+
+
+def test_trees_without_repeated_n_grams_are_refused():
+    config = GenerationConfig(trees=True, no_repeat_ngram_size=2)
+    with pytest.raises(
+        ConfigError, match="no_repeat_ngram_size: given 2, and trees repeat their brackets: set it to 0"
+    ):
+        generate(TableModel(1), torch.tensor([[5, 6, 2]]), config, trees=TOKENS)

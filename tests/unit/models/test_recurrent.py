@@ -13,6 +13,7 @@ from regardant.models.recurrent.decoders import (
     LuongConfig,
     SutskeverConfig,
 )
+from regardant.positions.one_hot import OneHotConfig
 from tests.models import over_pairs
 
 SOURCE = torch.tensor([[5, 6, 7, 8, 9, EOS], [9, 5, 6, EOS, PAD, PAD]])
@@ -37,6 +38,20 @@ def build(decoder, **fields):
     torch.manual_seed(0)
     sizes = {"embedding_size": 16, "hidden_size": 12, "max_length": 16}
     return over_pairs(RecurrentConfig(decoder=decoder, **sizes | fields), 12)
+
+
+@pytest.mark.parametrize(("encoder", "name"), [("recurrent", "embedding_size"), ("none", "hidden_size")])
+def test_positions_that_leave_no_room_are_refused(encoder, name):
+    told = rf"positions of 16 numbers leave none of {name} \(1[26]\) to the token: raise {name}"
+    with pytest.raises(ValueError, match=told):
+        build(BahdanauConfig(), encoder=encoder, positions=OneHotConfig(), tie_embeddings="target")
+
+
+@pytest.mark.parametrize("field", [{"encoder_bptt": 5}, {"bidirectional": False}, {"combine": "add"}], ids=str)
+def test_settings_of_an_encoder_need_one(field):
+    (name,) = field
+    with pytest.raises(ValueError, match=f"without an encoder {name} has no effect: leave it out"):
+        RecurrentConfig(encoder="none", **field)
 
 
 @pytest.mark.parametrize("bptt", [None, 2])

@@ -15,6 +15,7 @@ from regardant.tasks import load_recipe, task_named
 from regardant.tasks.items.prepare import build
 from regardant.tasks.take_over import copy_files
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
+from tests.conftest import TINY
 from tests.runs import change_record
 
 pytestmark = pytest.mark.xdist_group("take over")  # one process makes what all tests share
@@ -126,6 +127,13 @@ def test_a_recipe_that_says_dropout_alone_has_the_earlier_run_s_model(load, mask
     own = {"dropout": earlier.dropout, "attention_dropout": 0.0, "tie_embeddings": True}
     assert model.model_copy(update=own) == earlier
     assert training.taken_over(load(recipe, overrides[0])).model.dropout == earlier.dropout
+
+
+def test_a_translator_ties_what_the_earlier_run_ties(trained):
+    earlier = trained("tokenizer={kind: word, joint: false, vocab_size: 250}", "model.tie_embeddings=target")
+    recipe = {name: section for name, section in TINY.items() if name not in ("model", "tokenizer")}
+    config = load_recipe(recipe, [f"training.from={earlier.folder}", "training.parts=[source, encoder]"])
+    assert training.taken_over(config).model == earlier.config.model
 
 
 def test_frozen_parts_stay_as_they_were_and_others_learn(load, masked, tmp_path):

@@ -95,12 +95,16 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
     output share one. none: they have three."""
 
     @model_validator(mode="after")
-    def encoder_has_size(self) -> "RecurrentConfig":
-        """Refuse an odd encoder_size for two concatenated directions, and one without an encoder."""
+    def encoder_has_settings(self) -> "RecurrentConfig":
+        """Refuse an odd encoder_size for two concatenated directions, and settings of an encoder without one."""
         if self.encoder_size and self.bidirectional and self.combine == "concatenate" and self.encoder_size % 2:
             raise ValueError(f"encoder_size ({self.encoder_size}) is shared by two directions: make it even")
         if self.encoder_size and self.encoder == "none":
             raise ValueError("without an encoder the source's vectors have hidden_size numbers: leave out encoder_size")
+        fields = type(self).model_fields
+        for name in ("bidirectional", "combine", "encoder_bptt") if self.encoder == "none" else ():
+            if getattr(self, name) != fields[name].default:
+                raise ValueError(f"without an encoder {name} has no effect: leave it out")
         return self
 
     @property
@@ -151,6 +155,13 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
         return encoder
 
     def _source_positions(self, size: int) -> Positions:
+        width = self.positions.width(size, self.max_length)
+        if width >= size:
+            name = "embedding_size" if self.encoder == "recurrent" else "hidden_size"
+            raise ValueError(
+                f"positions of {width} numbers leave none of {name} ({size}) to the token: raise {name}, or lower "
+                "max_length or positions.size"
+            )
         positions = self.positions.build(
             d_model=size, num_heads=1, head_size=size, max_length=self.max_length, causal=False
         )

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import field_validator
 from torch import Tensor
 
 from regardant.data import labelled_sources  # noqa: F401  # a kind is known by being imported
@@ -17,7 +18,16 @@ from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
 from regardant.interop.parity import TestTexts
 from regardant.modalities.text import TextCodec
-from regardant.models.heads import HeadConfig, SequenceClassConfig
+from regardant.models.heads import (
+    ElementClassConfig,
+    ForecastConfig,
+    HeadConfig,
+    MatchConfig,
+    NextTokenConfig,
+    SentenceVectorConfig,
+    SequenceClassConfig,
+    SpanConfig,
+)
 from regardant.tasks.base import Log, Prediction, Task
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.exchange import Exchange, percent_equal
@@ -34,12 +44,15 @@ from regardant.tasks.items.prepare import (
     seeded,
     with_max_length,
 )
-from regardant.tasks.items.trained import TrainedItems, texts_of, tokens_of
+from regardant.tasks.items.trained import TrainedItems, cut_note, texts_of, tokens_of
 from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
 
 SHOWN_CLASSES = 5
 """Number of likeliest classes on a page."""
+
+OTHER_HEADS = (ElementClassConfig, ForecastConfig, MatchConfig, NextTokenConfig, SentenceVectorConfig, SpanConfig)
+"""Heads of the package that give an item no class."""
 
 
 class ClassificationConfig(ItemsConfig):
@@ -60,7 +73,15 @@ class ClassificationConfig(ItemsConfig):
     """Items with a label each."""
 
     head: HeadConfig = SequenceClassConfig()
-    """The head that answers."""
+    """The head that answers: it gives a class to the whole item."""
+
+    @field_validator("head", mode="after")
+    @classmethod
+    def gives_a_class_to_an_item(cls, head: HeadConfig) -> HeadConfig:
+        """Refuse heads of other tasks. Heads of plugins are not checked."""
+        if type(head) in OTHER_HEADS:
+            raise ValueError(f"a head of kind {head.kind} gives an item no class: set head.kind=sequence_class")
+        return head
 
 
 class Classification(Task):
@@ -76,14 +97,12 @@ class Classification(Task):
             config = config.model_copy(update={"data": config.data.chosen(log)})
             read = _read(config, log)
             labels = sorted({label for _, label in read["train"]})
-            if len(labels) < 2:
-                raise DataError(f"all training items have the label {labels[0]!r}: give items of two labels or more")
+            keep_labels(labels, run, config.training, log)
             numbers = {label: number for number, label in enumerate(labels)}
             sets = {
                 name: [(item, _known(numbers, label, f"the {name} set")) for item, label in items]
                 for name, items in read.items()
             }
-            keep_labels(labels, run, config.training, log)
         codec, splits, fingerprints = keep_items(run, config, sets, log)
         config = with_max_length(config, codec, splits["train"], log)
         model = seeded(config, codec, len(read_labels(run)), run)
@@ -115,9 +134,6 @@ class Classifier(TrainedItems):
 
     def shares(self, found: Prediction) -> list[tuple[str, float]]:
         return sorted(found.details["probabilities"].items(), key=lambda one: -one[1])[:SHOWN_CLASSES]
-
-    def scored(self, split: EncodedItems) -> dict[str, Any]:
-        return score_classes(self.answers(split)).as_dict()
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
         answers = self.answers(split)
@@ -153,6 +169,7 @@ class Classifier(TrainedItems):
         return [
             f"{name}: accuracy {scores['accuracy']:.2%} (95 % interval {low:.2%} to {high:.2%}), macro F1 "
             f"{scores['macro_f1']:.3f}, loss {scores['loss']:.3f} nats per label, {scores['items']:,} items"
+            f"{cut_note(scores)}"
         ]
 
 

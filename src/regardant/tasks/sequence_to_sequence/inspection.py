@@ -11,7 +11,7 @@ from regardant.data.vocabulary import NEVER_WRITTEN, SOS, SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.generation.beam_tree import beam_tree
 from regardant.generation.config import GenerationConfig
-from regardant.generation.search import length_limits
+from regardant.generation.search import length_limits, require_repeated_brackets
 from regardant.generation.trees import TreeTokens
 from regardant.modalities.text import word_units
 from regardant.tasks.inspection import Elements, Inspection, likeliest, look, shown_inputs
@@ -103,6 +103,7 @@ def beam_search(generator: TextGenerator, item: str, config: GenerationConfig) -
     if length > generator.max_length:
         raise DataError(f"the text has {length} tokens, the model takes {generator.max_length}: shorten it")
     (limit,) = length_limits([length], config, [[]], generator.max_length - 1)
+    require_repeated_brackets(config)
     source = generator.codec.collate([encoded]).to(generator.device)
     trees = TreeTokens.of(generator.tokenizer.pieces, generator.device) if config.trees else None
     tree = beam_tree(generator.model, source, limit, config, trees)

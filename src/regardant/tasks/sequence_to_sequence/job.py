@@ -10,7 +10,7 @@ from torch import nn
 
 from regardant.evaluation.texts import OF_RAW_REFERENCES, TEXT_SCORES
 from regardant.evaluation.trees import require_trees
-from regardant.generation.search import generate
+from regardant.generation.search import generate, require_repeated_brackets
 from regardant.generation.trees import TreeTokens
 from regardant.layers.linear import Layouts
 from regardant.models import SequenceToSequenceModel
@@ -41,8 +41,10 @@ class SequenceToSequenceJob(TaskJob):
         self.validation = SequencePairBatches(
             corpus.validation, batch_tokens=validation_tokens, max_length=max_length, seed=seed
         )
+        # At once, and not after the first hundreds of updates.
+        require_repeated_brackets(config.generation)
         if "bracket_f1" in config.evaluation.metrics:
-            require_trees(corpus.references)  # at once, and not after the first hundreds of updates
+            require_trees(corpus.references)
         self.corpus = corpus
         self.validation_is_chosen = False
         self.samples: list[dict[str, str]] = []
@@ -118,8 +120,10 @@ class SequenceToSequenceJob(TaskJob):
         return len(self.validation.kept)
 
     def warm_up_validation(self, device: torch.device) -> None:
-        """Run the part of a validation that takes most memory: the loss of the largest batches and one decoding step
-        with a full cache."""
+        """Run a part of a validation: the loss of the largest batches, and the first decoding step of each.
+
+        The cache of later steps, which grows with the targets, is not measured.
+        """
         for planned in self.validation.largest_batches():
             batch = self.validation.load(planned).to(device)
             with torch.inference_mode(), _layouts_on_cpus(device):

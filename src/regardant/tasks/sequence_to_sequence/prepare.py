@@ -216,9 +216,9 @@ def choose_dropout(passes: float) -> float:
 
 def choose_schedule(training: TrainingConfig, model: SequenceToSequenceConfig, updates: int) -> TrainingConfig:
     """Fill in a learning rate for the model and the optimizer, and a warm-up for the length of the run, if the recipe
-    leaves the schedule open."""
+    leaves the schedule open. A model that has no learning rate here keeps the schedule of the recipe."""
     name = model.preset if isinstance(model, EncoderDecoderConfig) else model.kind
-    if "schedule" in training.model_fields_set or name is None:
+    if "schedule" in training.model_fields_set or name not in LEARNING_RATES:
         return training
     warmup_steps = max(1, min(LONGEST_WARMUP, updates // 4))
     factor = MUON_FACTOR if isinstance(training.optimizer, MuonConfig) else 1.0

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -113,3 +115,8 @@ def test_a_schedule_that_is_given_stays(tiny_config):
     config = tiny_config("training.schedule.learning_rate=0.123")
     chosen = choose_schedule(config.training, EncoderDecoderConfig(preset="tiny"), 10_000)
     assert chosen.schedule.learning_rate == 0.123
+
+
+def test_a_model_that_users_add_keeps_the_schedule_of_the_recipe():
+    given = TrainingConfig(max_minutes=1)
+    assert choose_schedule(given, SimpleNamespace(kind="own_translator"), 10_000) == given

@@ -31,9 +31,21 @@ def sentence(num_layers=2, num_heads=2, length=6):
     ]
 
 
+def as_read(weights):
+    """As the page has them, which knows a weight as a fraction of the largest of its row, in a byte."""
+    weights = np.asarray(weights, float)
+    largest = weights.max(-1, keepdims=True).astype(np.float32).astype(float)
+    return np.float32(np.rint(255 * weights / largest) * (largest / 255))
+
+
+def percent(weight):
+    """Whole percent, with a decimal below 10 %."""
+    digits = 1 if 0 < weight < 0.0995 else 0
+    return f"{np.floor(100 * float(weight) * 10**digits + 0.5) / 10**digits:.{digits}f}%"
+
+
 def shown_percent(weights):
-    """As the page has them, which knows a weight as a byte."""
-    return [[f"{np.floor(np.rint(weight * 255) / 255 * 100 + 0.5):.0f}%" for weight in row] for row in weights]
+    return [[percent(weight) for weight in row] for row in as_read(weights)]
 
 
 def table_of(page):
@@ -107,10 +119,10 @@ def test_pieces_are_gathered_to_words(open_page):
     page.get_by_role("radio", name="Words", exact=True).check()
     expect(page.locator("thead th")).to_have_text([word for word, _ in pictures[2].source_units])
     edges = np.cumsum([0] + [count for _, count in pictures[2].source_units])[:-1]
-    bytes_ = np.rint(pictures[2].weights[1, 1] * 255) / 255
     counts = np.array([count for _, count in pictures[2].target_units])[:, None]
-    merged = np.add.reduceat(np.add.reduceat(bytes_, edges, 0) / counts, edges, 1)
-    shown = [[int(cell.removesuffix("%")) for cell in row] for row in table_of(page)]
+    read = as_read(pictures[2].weights[1, 1])
+    merged = np.add.reduceat(np.add.reduceat(read, edges, 0) / counts, edges, 1)
+    shown = [[float(cell.removesuffix("%")) for cell in row] for row in table_of(page)]
     np.testing.assert_allclose(shown, 100 * merged, atol=0.51)
 
 
@@ -320,6 +332,17 @@ def test_a_graph_is_drawn_with_the_attention_of_a_node_on_lines(open_page):
     opened.screenshot("graph")
 
 
+def test_an_even_attention_of_a_node_is_drawn_on_lines_to_all_others(open_page):
+    names, places = [f"n{number}" for number in range(80)], [(i % 10 / 9, i // 10 / 7) for i in range(80)]
+    layout = Layout(names, 1, 80, places=places, edges=[(i, i + 1) for i in range(79)])
+    even = np.full((1, 1, 80, 80), 1 / 80)
+    own = AttentionPicture("x", names, names, even, source_layout=layout, target_layout=layout)
+    page = open_page(in_pieces([[own]], title="x")).page
+    page.get_by_role("button", name="n3", exact=True).click()
+    expect(page.locator(".readout li").first).to_contain_text(re.compile(r"1\.[23]%$"))
+    expect(page.locator(".figure .weight")).to_have_count(79)
+
+
 @pytest.mark.parametrize("kind", ["graph", "item", "sentence"])
 def test_a_picture_drawn_in_a_frame_without_width_is_drawn_again_when_it_has_one(open_page, kind):
     pictures = {"graph": graph, "item": item, "sentence": sentence}[kind]()
@@ -360,6 +383,22 @@ def test_words_look_at_the_elements_of_an_item_and_other_forms_stay(open_page):
     assert parse_qs(urlsplit(page.url).fragment)["form"] == ["Heat map"]
     page.get_by_role("radio", name="Encoder self-attention, layer 1, head 2").click()
     expect(page.locator(".figure .cell")).to_have_count(36)
+
+
+def test_an_even_attention_over_many_elements_has_its_shades_and_shares(open_page):
+    layout = Layout([f"patch {number}" for number in range(256)], 16, 16, PICTURE)
+    weights = np.random.default_rng(0).dirichlet(np.full(256, 20.0), (1, 2, 256))
+    weights[:, :, 5] = np.eye(256)[9]
+    own = AttentionPicture("a.png", layout.labels, layout.labels, weights, source_layout=layout, target_layout=layout)
+    page = open_page(in_pieces([[own]], title="x")).page
+    mean = weights[0].mean(0)
+    page.get_by_role("button", name="patch 3", exact=True).click()
+    expect(page.locator(".readout")).to_contain_text("patch 3 looks at")
+    np.testing.assert_allclose(shades(page), in_order(mean[3], 0), atol=0.005)
+    expect(page.locator(".readout li")).to_have_count(5)
+    expect(page.locator(".readout li").first).to_have_text(re.compile(r"^patch \d+0\.[5-7]%$"))
+    page.get_by_role("button", name="patch 5", exact=True).click()
+    expect(page.locator(".readout ol")).to_have_text("patch 9100%")
 
 
 def test_a_sentence_is_offered_no_grid(open_page):

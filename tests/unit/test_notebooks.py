@@ -94,6 +94,17 @@ def test_an_inspection_is_its_page_in_a_frame(opened):
     assert Text(html).names == ["iframe"] and "<script" not in html
 
 
+def test_an_inspection_without_attention_is_a_table_of_its_answer(trained_on_labels):
+    run_of_labels = trained_on_labels("model={kind: recurrent}", "training.max_updates=5")
+    found = run_of_labels.inspect("the <b>cat</b> sees the dog .")
+    html = shown(found)
+    read = Text(html)
+    assert read.names.count("table") == 1 and "iframe" not in read.names and "<b>" not in html
+    text = " ".join(read.text)
+    assert found.item in text and found.answer in text and f"{found.shares[1][1]:.1%}" in text
+    assert f"`records` has {len(found.records)} other places" in text
+
+
 def test_measures_are_tables_of_which_the_first_is_open(opened):
     measures = opened.measure()
     html = shown(measures)

@@ -1,5 +1,6 @@
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -260,6 +261,15 @@ def test_points_of_three_sizes_are_fitted_without_a_floor():
     assert found.as_dict()["law"]["floor"] is None
     for text in ("\n".join(found.lines()), found.page("copy")):
         assert "no fit: fewer than four sizes" in text and "exponent above it" not in text
+
+
+def test_the_points_of_a_sweep_spread_over_the_width_of_its_chart():
+    losses = {1e4: 3.0, 2e4: 2.6, 4e4: 2.3, 8e4: 2.1}
+    points = [scaling.Point(f"size-{x}", x, 1, loss) for x, loss in losses.items()]
+    page = scaling.Scaling("size", points, scaling.fit_points(points)).page("copy")
+    across = [float(x) for x in re.findall(r'class="point" cx="([\d.]+)"', page)]
+    assert len(across) == 4 + 2  # of the seed, and the ends of the fit
+    assert max(across) - min(across) > 400  # pixels
 
 
 @pytest.mark.parametrize("spread", [0, 1e-3])

@@ -46,6 +46,7 @@ CODE = r"\n[ \t]*| ?\w+| ?[^\w\s]+|[^\S\n]+(?!\S)|[^\S\n]+"  # a line end carrie
 PATTERNS = {"code": CODE, "whitespace": WHITESPACE, **dict.fromkeys(("word", "bpe", "unigram"), WORDS)}
 EXACT = ("byte", "code")  # kinds that give back every character
 UNKNOWN = {"word": " <unk>", "whitespace": " <unk>", "character": "\N{REPLACEMENT CHARACTER}"}
+SIGNS = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍"})  # a line end in a name would break a table or a label
 
 
 class Tokenizer:
@@ -137,8 +138,9 @@ class Tokenizer:
                     yield shown
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return each token as shown in figures: spaces as ▁, bytes as their ASCII character or their number."""
-        return [self._readable(token) for token in ids]
+        """Return each token as shown in figures: spaces as ▁, line feeds as ⏎, tabs as ⇥, carriage returns as ␍,
+        bytes as their ASCII character or their number."""
+        return [self._readable(token).translate(SIGNS) for token in ids]
 
     def between_words(self) -> tuple[list[int], str]:
         """Return the separators of words that are encoded one by one: tokens between two words, and the text to

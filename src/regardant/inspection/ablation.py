@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regardant.inspection.interventions import ScaleHead, intervene
+from regardant.inspection.patching import rows_at_once
 from regardant.models.base import SequenceToSequenceModel
 from regardant.models.heads import Loss
 
@@ -17,7 +18,7 @@ Pass = Callable[[], Loss]
 
 
 def ablate_heads(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[str], num_heads: int) -> Tensor:
-    """Return the increase of the mean loss when each head is switched off: [L, H] nats per target.
+    """Return the increase of the mean loss when each head is switched off: [L, H] in the unit of the loss.
 
     Costs one run of all passes per head, and one more. Raises ValueError for a name of no attention in the model.
     """
@@ -32,7 +33,7 @@ def ablate_heads(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[
 
 
 def mean_loss(passes: Sequence[Pass]) -> float:
-    """Return the loss per target over all batches, in nats."""
+    """Return the loss per target over all batches, in the unit of the loss (nats, or errors of forecasts)."""
     losses = [run() for run in passes]
     return sum(float(loss.plain) for loss in losses) / sum(int(loss.count) for loss in losses)
 
@@ -41,12 +42,16 @@ def leave_one_out(model: SequenceToSequenceModel, source: Tensor, target: Tensor
     """Return the change of the distribution of each target token when each source token is left out: [T, S].
 
     The change is the total variation distance, from 0 (no change) to 1. `source` [S] and `target` [T + 1], which
-    starts with SOS, are one pair without padding.
+    starts with SOS, are one pair without padding. The shortened sources are read in slices: the distributions of all
+    together [S, T, V] may not fit into memory.
     """
     size = len(source)
     others = ~torch.eye(size, dtype=torch.bool, device=source.device)
     shortened = source.expand(size, -1)[others].view(size, size - 1)
     with torch.no_grad():
         whole = model.scores(source[None], target[None, :-1]).float().softmax(-1)
-        without = model.scores(shortened, target[:-1].expand(size, -1)).float().softmax(-1)  # [S, T, V]
-    return ((without - whole).abs().sum(-1) / 2).T.cpu()
+        changes = []
+        for some in shortened.split(rows_at_once(max(size, len(target)))):
+            without = model.scores(some, target[:-1].expand(len(some), -1)).float().softmax(-1)
+            changes.append((without - whole).abs().sum(-1) / 2)
+    return torch.cat(changes).T.cpu()

@@ -26,6 +26,10 @@ WAYS: tuple[Direction, ...] = ("dependent to governor", "governor to dependent")
 """Ways to predict a governor: from the weights of the dependent's query, or from the weights on the dependent's key."""
 
 
+NO_WORD = -1
+"""Predicted governor of a word where a head gives no other word any weight: never right."""
+
+
 @dataclass(frozen=True)
 class RelationScore:
     """Accuracy of one head on one grammatical relation."""
@@ -74,7 +78,9 @@ def relation_scores(sentences: Iterable[tuple[ParsedSentence, Tensor]]) -> list[
 def _count(sentence: ParsedSentence, weights: Tensor, tallies: dict[str, _Tally]) -> None:
     own = torch.eye(weights.shape[-1], dtype=torch.bool)
     others = weights.masked_fill(own, -1)  # no word governs itself
-    named = torch.stack([others.argmax(-1), others.argmax(-2)])  # [ways, L, H, V]
+    best = [others.max(dim) for dim in (-1, -2)]
+    # Without weight on another word, the largest of the zeros would name the first word.
+    named = torch.stack([one.indices.masked_fill(one.values <= 0, NO_WORD) for one in best])  # [ways, L, H, V]
     has_tokens = weights.sum((0, 1, 2)) + weights.sum((0, 1, 3)) > 0
     for word, (governor, relation) in enumerate(zip(sentence.governors, sentence.relations, strict=True)):
         if governor == ROOT or not (has_tokens[word] and has_tokens[governor]):

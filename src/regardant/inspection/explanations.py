@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from regardant.inspection.ablation import leave_one_out
+from regardant.inspection.patching import rows_at_once
 from regardant.inspection.ranks import kendall
 from regardant.models.base import SequenceToSequenceModel
 
@@ -59,19 +60,23 @@ def gradient_times_input(
         read.append(output if output.requires_grad else output.requires_grad_())
         return read[-1]
 
+    found = []
     written = target[1:]
-    each = torch.arange(len(written), device=target.device)
+    every = torch.arange(len(written), device=target.device)
     handle = embedding.register_forward_hook(listen)
     try:
         # cuDNN's cells have no gradient in evaluation mode.
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-            # A copy of the pair for each target token, so that all gradients come from one backward pass.
-            logits = model.scores(source.expand(len(written), -1), target[:-1].expand(len(written), -1))
-            log_probabilities = logits[each, each].float().log_softmax(-1)[each, written]
-            (gradient,) = torch.autograd.grad(log_probabilities.sum(), read[0])
+            # A copy of the pair for each target token, so that one backward pass gives the gradients of a slice.
+            for steps in every.split(rows_at_once(max(len(source), len(target)))):
+                read.clear()
+                logits = model.scores(source.expand(len(steps), -1), target[:-1].expand(len(steps), -1))
+                own = logits[every[: len(steps)], steps].float().log_softmax(-1).gather(1, written[steps, None])
+                (gradient,) = torch.autograd.grad(own.sum(), read[0])
+                found.append((read[0] * gradient).sum(-1).abs().detach().cpu())
     finally:
         handle.remove()
-    return (read[0] * gradient).sum(-1).abs().detach().cpu()
+    return torch.cat(found)
 
 
 def agreement(one: Tensor, other: Tensor) -> list[float]:

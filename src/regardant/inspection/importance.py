@@ -5,8 +5,8 @@
                    value is taken of the sum over each sequence, so that sequences do not cancel out
                                                                                    Michel et al. 2019, eq. 2
 
-https://arxiv.org/abs/1905.10650. Both are of the loss that validation reports, without label smoothing and z-loss, in
-nats per target, so that they can be compared.
+https://arxiv.org/abs/1905.10650. Both are of the loss without label smoothing and z-loss, per target and in its unit
+(nats, or errors of forecasts), so that they can be compared.
 
 Shape legend: B batch, L layers, H heads.
 """
@@ -33,9 +33,10 @@ class HeadImportance:
     """Importance of all heads of one kind of attention."""
 
     ablation: Tensor
-    """[L, H] nats per target: below zero if the model does better without the head."""
+    """[L, H] in the unit of the loss (nats, or errors of forecasts) per target: below zero if the model does better
+    without the head."""
     gradient: Tensor
-    """[L, H] nats per target."""
+    """[L, H] in the unit of the loss per target."""
 
     @property
     def rank_correlation(self) -> float | None:
@@ -63,7 +64,7 @@ def head_importance(model: nn.Module, passes: Sequence[Pass], attentions: Sequen
 
 
 def by_gradient(model: nn.Module, passes: Sequence[Pass], attentions: Sequence[str]) -> Tensor:
-    """Return the importance of heads by gradient, [L, H] nats per target."""
+    """Return the importance of heads by gradient, [L, H] in the unit of the loss per target."""
     places = [f"{attention}.mixed" for attention in attentions]
     total, tokens = torch.zeros(()), 0
     for run in passes:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regardant.attention import Attention, View
 from regardant.attention.interface import expand_heads
-from regardant.inspection.places import INPUTS, OUTPUTS, VIEW, Site, choose
+from regardant.inspection.places import BEFORE_CHANGE, INPUTS, OUTPUTS, VIEW, Site, choose
 from regardant.layers.observed import observing
 
 Change = Callable[[Tensor], Tensor]
@@ -170,6 +170,8 @@ def _changed(site: Site, changes: dict[str, list[Change]], masked: list[int]) ->
     def after(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
         if "weights" in changes:
             output = _mixed_anew(site, changes, inputs)
+        if "mixed" in changes:
+            module.mixed_before = output  # read by `capture`
         for quantity in OUTPUTS & changes.keys():
             output = _apply(site, quantity, changes, output)
         return output
@@ -188,8 +190,9 @@ def _mixed_anew(site: Site, changes: dict[str, list[Change]], inputs: tuple[Any,
     mechanism = site.module
     assert isinstance(mechanism, Attention)
     q, k, v, view = inputs
-    weights = _apply(site, "weights", changes, mechanism.weights(q, k, view))
-    mechanism.edited = weights  # read by `capture`
+    before = mechanism.weights(q, k, view)
+    weights = _apply(site, "weights", changes, before)
+    mechanism.weights_before, mechanism.edited = before, weights  # read by `capture`
     return weights.to(v.dtype) @ expand_heads(v, q.shape[1])
 
 
@@ -200,7 +203,8 @@ def _decoding_with_all_keys(mechanism: Attention) -> Iterator[None]:
         yield
     finally:
         mechanism.decodes_with_all_keys = False
-        mechanism.__dict__.pop("edited", None)
+        for name in ("edited", *BEFORE_CHANGE):
+            mechanism.__dict__.pop(name, None)
 
 
 def _apply(site: Site, quantity: str, changes: dict[str, list[Change]], x: Tensor) -> Tensor:

@@ -26,8 +26,9 @@ from torch import Tensor, nn
 from regardant.inspection.lens import residual_stack
 from regardant.models.base import CausalModel
 
-TOKENS_AT_ONCE = 8192
-"""Largest number of tokens in one patched pass, unless a single text has more."""
+TOKENS_AT_ONCE = 2048
+"""Largest number of tokens in one pass over copies of a text, unless a single text has more. Scores of so many tokens
+over a vocabulary of 32,000 take 0.26 GB in float32."""
 
 StreamTensors = Mapping[str, Tensor]
 """Tensors of a residual stream by name, [N, T, M]: one, or two with reversible residuals."""
@@ -74,12 +75,17 @@ def patch_positions(model: CausalModel, clean: Tensor, corrupted: Tensor) -> Pat
     return Patching(torch.stack(rows).cpu(), answer, float(of_clean[answer]), with_corrupted)
 
 
+def rows_at_once(length: int) -> int:
+    """Return the number of copies of a text of `length` tokens that one pass reads."""
+    return max(1, TOKENS_AT_ONCE // length)
+
+
 def _log_probabilities(
     model: CausalModel, layers: nn.ModuleList, depth: int, kept: StreamTensors, text: Tensor, answer: int
 ) -> Tensor:
     """Return the log-probability of the answer with each position patched after `depth` layers [T]."""
     found = []
-    for positions in torch.arange(len(text), device=text.device).split(max(1, TOKENS_AT_ONCE // len(text))):
+    for positions in torch.arange(len(text), device=text.device).split(rows_at_once(len(text))):
         with _patched(layers, depth, kept, positions):
             found.append(_next_token(model, text.expand(len(positions), -1))[:, answer])
     return torch.cat(found)

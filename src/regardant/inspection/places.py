@@ -66,6 +66,9 @@ VIEW = 3
 COMPUTED = {"weights": ("query", "key"), "scores": ("query", "key"), "probabilities": ("logits",)}
 """Quantities that no module takes or returns, with those from which they are computed."""
 
+BEFORE_CHANGE = ("weights_before", "mixed_before")
+"""Attributes of an attention mechanism that hold its tensors before a change by `intervene`, for gradients."""
+
 Keep = Callable[[Tensor], Tensor]
 """Function that returns what a record keeps of a tensor: a copy, or the tensor itself."""
 
@@ -88,7 +91,8 @@ class Call:
 
 @dataclass(frozen=True)
 class AttentionCall(Call):
-    """One call of an attention mechanism. `weights` are among the tensors only if an intervention has edited them."""
+    """One call of an attention mechanism. `weights` are among the tensors only if an intervention has edited them, the
+    tensors of BEFORE_CHANGE only if an intervention has changed the weights or the mixed values."""
 
     mechanism: Attention
     view: View
@@ -114,9 +118,9 @@ class AttentionCall(Call):
     def gradient(self, quantity: str, gradients: Mapping[str, Tensor]) -> Tensor | None:
         if quantity not in ("weights", "scores"):
             return gradients.get(quantity)
-        of_mixed = gradients["mixed"]
+        of_mixed = gradients.get("mixed_before", gradients["mixed"])
         of_weights = of_mixed @ expand_heads(self.tensors["value"].detach(), of_mixed.shape[1]).mT
-        return of_weights if quantity == "weights" else self._of_scores(of_weights)
+        return of_weights if quantity == "weights" else self._of_scores(gradients.get("weights_before", of_weights))
 
     def _of_scores(self, of_weights: Tensor) -> Tensor | None:
         """Return the gradient with respect to scores, that of a zero bias added to them. None: no bias is taken."""
@@ -213,6 +217,10 @@ class Site:
         edited = getattr(self.module, "edited", None)  # by `intervene`
         if edited is not None:
             tensors["weights"] = keep(edited)
+        for name in BEFORE_CHANGE:
+            before = getattr(self.module, name, None)
+            if before is not None and before.requires_grad:
+                tensors[name] = keep(before)
         return AttentionCall(tensors, self.module, inputs[VIEW])
 
 

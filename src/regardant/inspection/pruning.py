@@ -12,7 +12,6 @@ from itertools import chain
 import torch
 from torch import nn
 
-from regardant.layers.linear import Linear
 from regardant.layers.multi_head import SelfAttention
 
 
@@ -42,15 +41,25 @@ def prune_heads(layer: SelfAttention, heads: Sequence[int]) -> SelfAttention:
     small.widths = [len(kept) * size for size in sizes]
     rows = torch.cat([_rows(kept, size, first) for size, first in zip(sizes, _starts(layer.widths), strict=True)])
     columns = _rows(kept, shape.value_size, 0)
-    small.query_key_value = Linear(shape.d_model, sum(small.widths), shape.bias)
-    small.output = Linear(len(columns), shape.d_model, shape.bias)
-    with torch.no_grad():
-        small.query_key_value.weight.copy_(projection.weight[rows])
-        small.output.weight.copy_(output.weight[:, columns])
-        if shape.bias:
-            small.query_key_value.bias.copy_(projection.bias[rows])
-            small.output.bias.copy_(output.bias)
+    for linear, dim, part in ((small.query_key_value, 0, rows), (small.output, 1, columns)):
+        assert isinstance(linear, nn.Linear)
+        _keep(linear, dim, part)
     return small
+
+
+def _keep(linear: nn.Linear, dim: int, numbers: torch.Tensor) -> None:
+    """Keep the outputs (dim 0) or the inputs (dim 1) of these numbers.
+
+    A new layer would draw random numbers, and lose the device, type and requires_grad of this one.
+    """
+    linear.weight = _part(linear.weight, dim, numbers)
+    linear.out_features, linear.in_features = linear.weight.shape
+    if dim == 0 and linear.bias is not None:
+        linear.bias = _part(linear.bias, dim, numbers)
+
+
+def _part(whole: torch.Tensor, dim: int, numbers: torch.Tensor) -> nn.Parameter:
+    return nn.Parameter(whole.detach().index_select(dim, numbers.to(whole.device)), whole.requires_grad)
 
 
 def _rows(heads: Sequence[int], size: int, first: int) -> torch.Tensor:

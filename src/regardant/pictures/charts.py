@@ -24,7 +24,7 @@ class Curve:
 
     name: str
     points: Sequence[tuple[float, float]]
-    """(x, y), at least one; x is ascending and not negative."""
+    """(x, y), at least one; x is ascending, and not negative on an axis that begins at 0."""
     band: Sequence[tuple[float, float]] = ()
     """Least and largest y at each point, shaded behind the line. Empty: no band."""
 
@@ -56,14 +56,17 @@ class Scale:
         return self.start + (number - low) / (high - low) * (self.end - self.start)
 
 
-def line_chart(curves: Sequence[Curve], *, title: str, x_label: str, y_label: str) -> str:
-    """Draw curves over an x axis that begins at 0. Raises ValueError for a curve without a point, and for no curve."""
+def line_chart(curves: Sequence[Curve], *, title: str, x_label: str, y_label: str, from_zero: bool = True) -> str:
+    """Draw curves over an x axis that begins at 0, or near the smallest x where `from_zero` is False.
+
+    Raises ValueError for a curve without a point, and for no curve.
+    """
     if not curves or not all(curve.points for curve in curves):
         raise ValueError("a chart without points; give at least one curve, and each curve at least one point")
     names = [shorten(curve.name, LONGEST_NAME) for curve in curves]
     xs, ys = zip(*(point for curve in curves for point in curve.points), strict=True)
     ys = (*ys, *(end for curve in curves for ends in curve.band for end in ends))
-    across, up = round_ticks(0.0, max(xs)), round_ticks(min(ys), max(ys))
+    across, up = round_ticks(0.0 if from_zero else min(xs), max(xs)), round_ticks(min(ys), max(ys))
     top = 2.0 * LINE
     bottom = top + max(LEAST_HEIGHT, LINE * len(curves))
     left = 2 * GAP + max(text_width(f"{tick:g}") for tick in up)

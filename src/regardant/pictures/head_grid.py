@@ -131,8 +131,11 @@ def _items(pictures: Sequence[AttentionPicture], x: float, y: float) -> tuple[li
 
 
 def _height(picture: AttentionPicture) -> float:
-    layout = picture.source_layout
-    return SIDE * (min(1.0, len(picture.target) / len(picture.source)) if layout is None else layout.height)
+    """Return the height of a head's drawing, in pixels."""
+    if picture.source_layout is not None:
+        return SIDE * picture.source_layout.height
+    rows, columns = pooled(picture.matrix(0, 0), MOST_CELLS).shape
+    return float(SIDE * rows / max(rows, columns))
 
 
 def _head(picture: AttentionPicture, item: Placed | None, layer: int, head: int, x: float, y: float) -> list[str]:

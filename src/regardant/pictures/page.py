@@ -1,9 +1,9 @@
 """Interactive attention page as one HTML file: no network, no library, no other files.
 
-Weights are stored as 8-bit fractions, deflated layer by layer, and the page decodes a layer when it is first shown: six
-layers of eight heads, three kinds and sixty tokens are well under a megabyte. User text is data, never markup: JSON
-with "<" escaped, which the script inserts as text nodes. A content security policy lets the page run its own script by
-its hash, and load nothing.
+Weights are stored as 8-bit fractions of the largest weight of their row, deflated layer by layer, and the page decodes
+a layer when it is first shown: six layers of eight heads, three kinds and sixty tokens are well under a megabyte. User
+text is data, never markup: JSON with "<" escaped, which the script inserts as text nodes. A content security policy
+lets the page run its own script by its hash, and load nothing.
 """
 
 import json
@@ -101,9 +101,15 @@ def _kind(picture: AttentionPicture, layouts: Sequence[Layout]) -> dict[str, obj
 
 
 def packed(layer: NDArray[np.floating[Any]]) -> str:
-    """Return weights [H, T, S] as `weights.js` inflates them: a byte each, deflated, in base64."""
-    quantised = np.rint(layer.clip(0, 1) * 255).astype(np.uint8)
-    return b64encode(zlib.compress(quantised.tobytes())).decode("ascii")
+    """Return weights [H, T, S] as `weights.js` inflates them: the largest weight of each row [H, T] in float32, then a
+    byte for each weight, 255 for the largest of its row; deflated, in base64.
+
+    As fractions of 1, the weights of an even row over hundreds of keys would all be 0 or 1 of 255.
+    """
+    weights = layer.clip(0, 1).astype(np.float64)
+    largest = weights.max(2, keepdims=True).astype("<f4")
+    quantised = np.rint(255 * weights / np.where(largest, largest, 1)).astype(np.uint8)
+    return b64encode(zlib.compress(largest.tobytes() + quantised.tobytes())).decode("ascii")
 
 
 def _json(value: object) -> str:

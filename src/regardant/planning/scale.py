@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import ConfigError
+from regardant.modalities import TextModalityConfig
 from regardant.models import CausalConfig, Model, SequenceToSequenceConfig, next_token, tokens
 from regardant.planning.flops import flop_counter
 from regardant.planning.published import VOCABULARY
@@ -26,9 +27,8 @@ from regardant.training.strategies import sublayers
 
 ParallelStrategy = Literal["ddp", "fsdp"]
 
-PAIRS, LENGTH = 4_500_000, 28
-"""WMT14 English-German as in Vaswani et al. 2017, section 5.1: sentence pairs, and tokens of a sentence, on average.
-The last is an assumption."""
+LENGTH = 28
+"""Tokens of a sentence of WMT14 English-German (Vaswani et al. 2017, section 5.1), on average: an assumption."""
 
 UPDATES = 100_000
 """Updates of a recipe without max_updates: those of Vaswani's `base`. `big` took 300,000."""
@@ -134,7 +134,7 @@ def costs(
 ) -> list[ScalingCost]:
     """Return the cost of a recipe with each strategy. `rate` is the price of a device per hour.
 
-    Raises ConfigError for a task whose model has no vocabulary.
+    Raises ConfigError for a task whose model has no vocabulary, and for items that are not texts.
     """
     load = workload(config)
     return [cost(load, device, devices, way, rate) for way in ways]
@@ -157,9 +157,11 @@ def device_named(name: str) -> Device:
 
 def assumptions(config: TaskConfig, device: Device) -> list[str]:
     """Return the assumptions behind the numbers, a line each."""
-    training = config.training
+    training, sizes = config.training, config.model
+    length = f"{_row_length(sizes, LENGTH):,} tokens"
+    rows = f"windows of {length}" if isinstance(sizes, CausalConfig) else f"pairs of {length} a side"
     return [
-        f"WMT14 English-German: {PAIRS:,} pairs of {LENGTH} tokens a side, {VOCABULARY:,} entries",
+        f"{rows}; a vocabulary of {VOCABULARY:,} entries, that of WMT14 English-German",
         f"an update is {training.accumulate} x {training.batch_tokens:,} tokens of all ranks together (training."
         f"batch_tokens, training.accumulate); {training.max_updates or UPDATES:,} updates",
         f"{device.name}: {device.memory / 1e9:.0f} GB, {device.flops / 1e12:,.0f} TFLOP/s, of which training reaches "
@@ -213,7 +215,8 @@ def cost(
 def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LENGTH) -> Workload:
     """Return the workload of an update of a recipe's model, by default at the size of WMT14.
 
-    Raises OutOfMemory if one model does not fit into main memory, ConfigError if it has no vocabulary or preset `auto`.
+    Raises OutOfMemory if one model does not fit into main memory, ConfigError if it has no vocabulary or preset `auto`
+    or reads items that are not texts.
     """
     training = config.training
     model, inputs = _model(config, vocabulary, length)
@@ -238,24 +241,36 @@ def workload(config: TaskConfig, vocabulary: int = VOCABULARY, length: int = LEN
     )
 
 
+def _row_length(sizes: Any, length: int) -> int:
+    """Return the tokens of a row: a whole window of a text, or a sentence of `length` tokens if the model takes it."""
+    longest: int = sizes.max_length
+    return longest if isinstance(sizes, CausalConfig) else min(length, longest)
+
+
 def _model(config: TaskConfig, vocabulary: int, length: int) -> tuple[Model, list[Tensor]]:
-    """Return a model and one row of each of its inputs, and of its targets."""
+    """Return a model and one row of each of its inputs, and of its targets.
+
+    Raises ConfigError for a model that does not read and write texts, and for preset `auto`.
+    """
     sizes: Any = getattr(config, "model", None)
     if getattr(sizes, "preset", None) == "auto":
         raise ConfigError(
             "plan --devices reads no corpus, and model.preset=auto depends on one: set model.preset to tiny, small, "
             "base or big"
         )
+    if not isinstance(sizes, SequenceToSequenceConfig | CausalConfig):
+        raise ConfigError(
+            f"plan --devices needs a vocabulary, and a model of {config.task} has none: leave out --devices"
+        )
+    if config.modality is not None and type(config.modality) is not TextModalityConfig:
+        raise ConfigError("plan --devices needs texts, and the items of this recipe are none: leave out --devices")
     words, head = tokens(vocabulary), next_token(vocabulary)
-    if isinstance(sizes, SequenceToSequenceConfig):
-        require_memory(lambda: sizes.build(words, words, head))
-        row = torch.ones(1, min(length, sizes.max_length), dtype=torch.int64)
-        return sizes.build(words, words, head), [row, row, row]
+    row = torch.ones(1, _row_length(sizes, length), dtype=torch.int64)
     if isinstance(sizes, CausalConfig):
         require_memory(lambda: sizes.build(words, head))
-        row = torch.ones(1, sizes.max_length, dtype=torch.int64)
         return sizes.build(words, head), [row, row]
-    raise ConfigError(f"plan --devices needs a vocabulary, and a model of {config.task} has none: leave out --devices")
+    require_memory(lambda: sizes.build(words, words, head))
+    return sizes.build(words, words, head), [row, row, row]
 
 
 class _Operations(TorchDispatchMode):

@@ -50,7 +50,7 @@ class Point:
     x: float
     seed: int
     loss: float
-    """Lowest validation loss [nats per target]."""
+    """Lowest validation loss per target, in the unit of the loss."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,11 @@ class Scaling:
         ends = [min(point.x for point in self.points), max(point.x for point in self.points)]
         curves.append(Curve("fit", [(math.log10(x), math.log10(self.law.loss(x))) for x in ends]))
         chart = line_chart(
-            curves, title=f"Loss by {self.by}", x_label=f"{UNITS[self.by]}, log10", y_label="validation loss, log10"
+            curves,
+            title=f"Loss by {self.by}",
+            x_label=f"{UNITS[self.by]}, log10",
+            y_label="validation loss, log10",
+            from_zero=False,  # a sweep spans about one unit of the logarithm
         )
         rows = [[one.name, f"{one.x:,.4g}", str(one.seed), f"{one.loss:.4f}"] for one in self.points]
         table = Table("Points", ("point", UNITS[self.by], "seed", "loss"), rows)

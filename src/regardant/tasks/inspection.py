@@ -29,6 +29,7 @@ from regardant.pictures import (
     Drawing,
     Layout,
     attention_page,
+    facts,
     head_grid_svg,
     head_svg,
     in_notebook,
@@ -203,7 +204,11 @@ class Inspection:
                 write_atomically(path, png(drawing) if path.suffix == ".png" else drawing)
 
     def _repr_html_(self) -> str:
-        return in_notebook(self.page())
+        if self.pictures:
+            return in_notebook(self.page())
+        shares = [("probabilities", format_shares(self.shares))] if self.shares else []
+        none = ("attention", f"none; `records` has {len(self.records)} other places")
+        return facts(self.title or self.item, [("answer", self.answer), *shares, none])
 
     def _drawing(self, chosen: ChosenHeads) -> Drawing:
         pictures = chosen.of(self._drawn())
@@ -242,10 +247,9 @@ class Inspection:
     def _by_position(self, kind: str, weights: NDArray[Any]) -> AttentionPicture:
         sizes = np.abs(weights)[:, None]
         note = f"{self.note} (Absolute values of weights. They belong to positions, whatever the item is.)"
-        shares = sizes / max(sizes.max(), 1e-12)
-        return replace(
-            self._picture(kind, f"{kind_title(kind)} by position", shares, note), scale="of the largest weight"
-        )
+        drawn = self._picture(kind, f"{kind_title(kind)} by position", sizes / max(sizes.max(), 1e-12), note)
+        # Between words, these shares would add up to more than the largest weight.
+        return replace(drawn, scale="of the largest weight", source_units=(), target_units=())
 
     def _picture(self, kind: str, title: str, weights: NDArray[Any], note: str) -> AttentionPicture:
         rows, columns = self.rows(kind), self.columns(kind)

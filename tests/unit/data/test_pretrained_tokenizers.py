@@ -87,6 +87,17 @@ def test_pieces_of_other_vocabularies_are_spelled(decoder, pieces, text):
     assert PretrainedTokenizer(config, backend).decode(range(5, 5 + len(pieces))) == text
 
 
+def test_a_line_end_of_a_byte_level_piece_is_shown_as_a_sign():
+    pieces = ["the", "\u010a\u0120\u0120cat", "\u0109", "<s>", "</s>", "[UNK]"]  # GPT-2 spells a line feed as U+010A
+    backend = hf.Tokenizer(models.WordLevel({piece: n for n, piece in enumerate(pieces)}, "[UNK]"))
+    backend.decoder = decoders.ByteLevel()
+    tokenizer = PretrainedTokenizer(
+        TokenizerConfig(kind="pretrained", vocab_size=6, special=(None, 3, 4, 5, None)), backend
+    )
+    assert tokenizer.tokens(range(5, 8)) == ["the", "⏎▁▁cat", "⇥"]
+    assert tokenizer.decode([6]) == "\n  cat"
+
+
 def test_what_is_no_byte_level_piece_is_taken_as_it_is():
     assert byte_level("\u0120a") == b" a" and byte_level("<|end of text|>") == b"<|end of text|>"
 

@@ -203,6 +203,18 @@ def test_tokens_are_readable(trained: dict[str, Tokenizer]) -> None:
     assert shown("character", "a c") == ["a", "▁", "c"]
 
 
+def test_line_ends_and_tabs_are_shown_as_signs() -> None:
+    code = Tokenizer.train(TokenizerConfig(kind="code"), 4 * [SOURCE], 400)
+    ids = code.encode(SOURCE)
+    assert code.tokens(ids)[:7] == ["def", "▁sign", "(", "number", "):", "⏎▁▁▁▁", "if"]
+    assert "⏎⇥⇥" in code.tokens(ids)
+    characters = Tokenizer.train(TokenizerConfig(kind="character"), ["a\tb\r\n"], 100)
+    assert characters.tokens(characters.encode("a\tb\r\n")) == ["a", "⇥", "b", "␍", "⏎"]
+    for tokenizer in (code, characters):
+        assert not any(set("\n\t\r") & set(token) for token in tokenizer.tokens(range(tokenizer.vocab_size)))
+    assert code.decode(ids) == SOURCE
+
+
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "code"])
 def test_an_asked_size_is_met_exactly_or_refused_with_one_that_works(kind: str) -> None:
     for asked in (262, 100_000):

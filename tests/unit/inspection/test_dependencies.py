@@ -93,6 +93,12 @@ def test_a_word_is_not_its_own_governor():
     assert score.accuracy == 1.0
 
 
+def test_a_head_that_gives_no_other_word_weight_names_none():
+    weights = torch.eye(3).expand(1, 1, 3, 3)
+    (score,) = relation_scores([(sentence([ROOT, 0, 0]), weights)] * 2)
+    assert (score.count, score.accuracy) == (2, 0.0)
+
+
 def test_words_without_tokens_and_relations_of_one_half_are_left_out():
     weights = noise(3)
     weights[:, :, 1], weights[:, :, :, 1] = 0, 0

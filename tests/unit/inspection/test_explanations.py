@@ -62,6 +62,21 @@ def test_looking_for_explanations_leaves_nothing_behind(model):
     assert not model.source.written._forward_hooks and all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_a_long_pair_is_read_in_slices_that_change_nothing(model, explained, monkeypatch):
+    rows, scores = [], model.scores
+
+    def counted(source, target):
+        rows.append(len(source))
+        return scores(source, target)
+
+    monkeypatch.setattr(model, "scores", counted)
+    monkeypatch.setattr("regardant.inspection.patching.TOKENS_AT_ONCE", 2 * len(SOURCE) + 1)
+    again = explain(model, model.source.written, SOURCE, TARGET)
+    assert rows == [2, 2, 1, 2, 2, 1]  # four target tokens; the whole pair, five shortened ones
+    assert_close(again.gradient, explained.gradient, rtol=1e-4, atol=1e-6)
+    assert_close(again.ablation, explained.ablation, rtol=1e-4, atol=1e-6)
+
+
 def test_a_source_of_one_token_is_refused(model):
     with pytest.raises(ValueError, match="a source of one token: give two or more"):
         explain(model, model.source.written, SOURCE[-1:], TARGET)

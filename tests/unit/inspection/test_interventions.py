@@ -6,6 +6,7 @@ from regardant.data.vocabulary import NEVER_WRITTEN
 from regardant.generation.config import GenerationConfig
 from regardant.generation.search import generate
 from regardant.inspection import EditRow, MaskKey, Patch, ScaleHead, capture, intervene
+from regardant.inspection.places import BEFORE_CHANGE
 from regardant.models.recurrent import RecurrentConfig
 from tests.models import over_pairs
 
@@ -184,12 +185,15 @@ def test_a_translation_without_a_head_is_what_scoring_without_it_likes_best(mode
 def test_the_model_is_as_it_was_afterwards_even_after_an_error(model, pairs):
     with torch.inference_mode():
         plain = model.scores(pairs.source, pairs.target)
-        with pytest.raises(IndexError), intervene(model, ScaleHead("*", 0), MaskKey(CROSS, 1)):
+        row = EditRow(CROSS, 0, 0, one_hot(pairs.source.shape[1], 0))
+        with pytest.raises(IndexError), intervene(model, ScaleHead("*", 0), MaskKey(CROSS, 1), row):
+            model.scores(pairs.source, pairs.target)
             raise IndexError
         assert torch.equal(model.scores(pairs.source, pairs.target), plain)
     mechanisms = [module for name, module in model.named_modules() if name.endswith("mechanism")]
     assert mechanisms
-    assert not any({"start", "step", "reorder", "edited"} & vars(one).keys() for one in mechanisms)
+    left = {"start", "step", "reorder", "edited", *BEFORE_CHANGE}
+    assert not any(left & vars(one).keys() for one in mechanisms)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 

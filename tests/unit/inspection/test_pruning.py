@@ -29,6 +29,19 @@ def test_a_layer_without_heads_answers_as_one_with_them_switched_off():
     assert count[0] - 12 == (count[1] - 12) // 3  # the bias of the output stays
 
 
+def test_a_pruned_layer_has_the_types_of_the_whole_one_and_draws_nothing():
+    whole = layer().bfloat16().requires_grad_(False)
+    whole.output.bias.requires_grad_(True)
+    state = torch.get_rng_state()
+    small = prune_heads(whole, [1])
+    assert torch.equal(torch.get_rng_state(), state)
+    assert {one.dtype for one in small.parameters()} == {torch.bfloat16}
+    assert [name for name, one in small.named_parameters() if one.requires_grad] == ["output.bias"]
+    assert (small.query_key_value.out_features, small.output.in_features) == (2 * (4 + 4 + 5), 2 * 5)
+    assert torch.equal(small.output.weight, torch.cat([whole.output.weight[:, :5], whole.output.weight[:, 10:]], 1))
+    assert torch.equal(small.query_key_value.bias[:4], whole.query_key_value.bias[:4])
+
+
 @pytest.mark.parametrize("heads", [[0, 1, 2], [3], [-1]])
 def test_all_heads_or_heads_that_are_not_there_are_refused(heads):
     with pytest.raises(ValueError, match="cannot be pruned from 3"):

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from regardant.attention import ScaledDotProductConfig, View
 from regardant.attention.window import WindowConfig
-from regardant.inspection import Patch, capture, intervene
+from regardant.inspection import EditRow, Patch, ScaleHead, capture, intervene
 from regardant.layers.multi_head import HeadShape, SelfAttention
 from regardant.models.recurrent import RecurrentConfig, RecurrentLanguageModelConfig
 from regardant.positions.none import NoPositions
@@ -80,6 +80,30 @@ def test_the_gradient_of_scores_is_that_of_weights_through_the_softmax(gradients
     (weights,), (of_weights,) = records[f"{place}.weights"], found[f"{place}.weights"]
     expected = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
     assert_close(found[f"{place}.scores"][0], expected, rtol=1e-4, atol=1e-7)
+
+
+def test_gradients_of_weights_and_scores_pass_the_changes_after_them(model, pairs):
+    place, last = "decoder.layers.0.cross_attention", pairs.source.shape[1] - 1
+    changes = (ScaleHead(place, 1, 0.5), EditRow(place, 0, CHOSEN[1], torch.eye(last + 1)[last].tolist()))
+    with intervene(model, *changes), capture(model, f"{place}.*", gradients=True) as records:
+        chosen = log_probability(model, pairs)
+    found = {name.rpartition(".")[2]: of_call[0] for name, of_call in records.gradients(chosen).items()}
+    weights, value = (records[f"{place}.{quantity}"][0] for quantity in ("weights", "value"))
+    of_weights = torch.tensor([1.0, 0.5])[:, None, None] * found["mixed"] @ value.mT
+    assert_close(found["weights"], of_weights, rtol=1e-4, atol=1e-7)
+    of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
+    assert_close(found["scores"][:, 1], of_scores[:, 1], rtol=1e-4, atol=1e-7)
+    assert found["weights"][0, 0, CHOSEN[1]].any() and not found["scores"][:, 0, CHOSEN[1]].any()
+
+
+def test_weights_of_a_head_that_is_switched_off_have_no_gradient(model, pairs):
+    place = "decoder.layers.0.cross_attention"
+    with intervene(model, ScaleHead(place, 0)), capture(model, f"{place}.*", gradients=True) as records:
+        chosen = log_probability(model, pairs)
+    found = records.gradients(chosen)
+    for quantity in ("weights", "scores"):
+        (gradient,) = found[f"{place}.{quantity}"]
+        assert not gradient[:, 0].any() and gradient[:, 1].any()
 
 
 def test_what_comes_later_has_no_gradient(gradients):

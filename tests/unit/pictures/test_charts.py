@@ -104,6 +104,17 @@ def test_a_point_stands_at_the_height_of_its_number_and_further_right_the_later_
     assert by_class(root, "point")[1].findtext("title") == "a: 20 at 4"
 
 
+def test_an_axis_that_does_not_begin_at_zero_begins_near_the_smallest_x():
+    points = [(15.05, 0.5), (15.95, 0.4)]
+    drawn = line_chart([Curve("a", points)], title="t", x_label="x", y_label="y", from_zero=False)
+    root = ElementTree.fromstring(drawn)
+    assert {"15", "16"} <= texts(root, "faint").keys() and "0" not in texts(root, "faint")
+    (first, _), (last, _) = (numbers(point, "cx", "cy") for point in by_class(root, "point"))
+    assert last - first > WIDTH / 2
+    below = line_chart([Curve("a", [(-2.0, 1), (1.0, 2)])], title="t", x_label="x", y_label="y", from_zero=False)
+    assert numbers(by_class(ElementTree.fromstring(below), "point")[0], "cx")[0] > 0
+
+
 def test_eighteen_curves_differ_in_hue_or_dashes_and_each_has_its_name_at_its_end():
     curves = [Curve(f"run {number}", [(1, number), (2, 3)]) for number in range(HUES * DASHES)]
     root = chart(*curves)

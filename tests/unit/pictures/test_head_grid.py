@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from regardant.pictures import AttentionPicture, head_grid_svg
-from regardant.pictures.head_grid import pooled
+from regardant.pictures.head_grid import GAP, pooled
 from regardant.pictures.svg import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,6 +41,16 @@ def test_everything_lies_on_the_page():
     for rect in root.iter(f"{SVG}rect"):
         assert 0 <= float(rect.get("x")) <= float(rect.get("x")) + float(rect.get("width")) <= width
         assert 0 <= float(rect.get("y")) <= float(rect.get("y")) + float(rect.get("height")) <= height
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(50, 100), (100, 50), (64, 65), (130, 64), (4, 5), (1, 200)])
+def test_layers_do_not_overlap_where_rows_and_columns_are_pooled(rows, columns):
+    root = ElementTree.fromstring(head_grid_svg([picture("Cross", 3, 1, rows, columns)]))
+    frames = [one for one in root.iter(f"{SVG}rect") if one.get("class") == "frame"]
+    tops = [float(one.get("y")) for one in frames]
+    ends = [top + float(one.get("height")) for top, one in zip(tops, frames, strict=True)]
+    gaps = [top - end for top, end in zip(tops[1:], ends[:-1], strict=True)]
+    assert gaps == pytest.approx([GAP, GAP], abs=0.16)
 
 
 def test_an_item_and_its_answer_stand_above_cut_to_the_width_and_whole_in_a_title():

@@ -103,7 +103,7 @@ def test_plan_prints_both_strategies_their_price_and_what_is_assumed(regardant):
     said = regardant("plan", "multi30k-en-de", *given)
     assert said.code == 0
     assert "ddp on 8" in said.out and "fsdp on 8" in said.out and "price" in said.out
-    assert "WMT14 English-German: 4,500,000 pairs" in said.out
+    assert "pairs of 28 tokens a side; a vocabulary of 37,000 entries, that of WMT14 English-German" in said.out
     (found,) = json.loads(regardant("plan", "multi30k-en-de", *given, "--strategy", "fsdp", "--json").out)["strategies"]
     assert (found["strategy"], found["devices"]) == ("fsdp", 8)
 
@@ -137,3 +137,16 @@ def test_options_of_devices_are_refused_where_none_are_counted(regardant, given,
 def test_a_model_without_a_vocabulary_is_refused():
     with pytest.raises(ConfigError, match=r"^plan --devices needs a vocabulary, .* leave out --devices$"):
         scale.workload(load_recipe(config.recipe("digits-vit"), [], origin="recipe"))
+
+
+def test_items_that_are_not_texts_are_refused():
+    spoken = load_recipe(config.recipe("spoken-sequence"), ["data.root=here"], origin="recipe")
+    with pytest.raises(ConfigError, match=r"^plan --devices needs texts, .* leave out --devices$"):
+        scale.workload(spoken)
+
+
+def test_the_rows_of_a_language_model_are_whole_windows():
+    text = load_recipe(config.recipe("shakespeare"), ["data.root=here", "model.max_length=48"], origin="recipe")
+    assert scale.assumptions(text, H200)[0].startswith("windows of 48 tokens; ")
+    _, rows = scale._model(text, 100, scale.LENGTH)
+    assert {row.shape[1] for row in rows} == {48}

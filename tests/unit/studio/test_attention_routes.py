@@ -20,8 +20,12 @@ CROSS = "decoder.layers.0.cross_attention"
 
 def weights_of(pictures):
     for kind, layers in zip(pictures["kinds"], pictures["weights"], strict=True):
-        shape = (kind["heads"], len(kind["target"]), len(kind["source"]))
-        yield [np.frombuffer(zlib.decompress(base64.b64decode(one)), np.uint8).reshape(shape) / 255 for one in layers]
+        rows, columns = kind["heads"] * len(kind["target"]), len(kind["source"])
+        shape = (kind["heads"], len(kind["target"]), columns)
+        contents = [zlib.decompress(base64.b64decode(one)) for one in layers]
+        largest = [np.frombuffer(one, "<f4", rows)[:, None] for one in contents]
+        fractions = [np.frombuffer(one, np.uint8, offset=4 * rows).reshape(rows, columns) / 255 for one in contents]
+        yield [(part * most).reshape(shape) for part, most in zip(fractions, largest, strict=True)]
 
 
 def test_a_look_is_the_inspection(ask, trained):

@@ -8,7 +8,7 @@ const FONT = "bold 14px system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-
 const RING = 2.5; // stroke of a gold link
 const LONGEST_LABEL = 18;
 const LEAST_LABEL = 6; // smallest cell with a legible word, in pixels
-const FAINTEST = 0.015; // weight below which a line is invisible
+const FAINTEST = 0.015; // opacity below which a line is invisible
 const MOST_CELLS = 4096; // drawn one by one; larger maps are painted as pixels
 const MOST_TABLE_CELLS = 10000; // in full; larger tables have the strongest of each row
 const STRONGEST = 5;
@@ -160,10 +160,11 @@ export function lineView(scene, label) {
   const middle = (above + below) / 2;
   const curve = (i, row) => `M${to[row]} ${below}C${to[row]} ${middle} ${from[i]} ${middle} ${from[i]} ${above}`;
   const most = isLarge(scene) ? STRONGEST : Infinity;
+  const drawn = (weights) => strongest(weights, most).filter((i) => weights[i] >= FAINTEST);
 
   const gold = scene.gold.map(([i, row]) => svg("path", { class: "gold-line", d: curve(i, row), "data-row": row }));
   const curves = scene.matrix.flatMap((weights, row) =>
-    strongest(weights, most, FAINTEST).map((i) => {
+    drawn(weights).map((i) => {
       const ink = { "stroke-opacity": weights[i].toFixed(3), "stroke-width": (1 + 3 * weights[i]).toFixed(2), "data-row": row };
       const what = `${scene.target[row]} looks at ${scene.source[i]}: ${percent(weights[i])}`;
       return svg("path", { class: "line", d: curve(i, row), ...ink }, svg("title", {}, what));
@@ -234,11 +235,12 @@ function graphView(scene, label, row) {
   const weighted =
     row === null
       ? edges.map((edge) => [edge[0] + beside, edge[1] + beside, both(edge)])
-      : scene.source.map((_, i) => [row, i, weights[i]]).filter(([, i, weight]) => i !== row && weight >= FAINTEST);
+      : scene.source.map((_, i) => [row, i, weights[i]]).filter(([, i]) => i !== row);
   const most = Math.max(...weighted.map(([, , weight]) => weight), 1e-9);
+  const visible = row === null ? weighted : weighted.filter(([, , weight]) => weight / most >= FAINTEST);
   const line = (i, j) => `M${at[i].map((one) => one.toFixed(1)).join(" ")}L${at[j].map((one) => one.toFixed(1)).join(" ")}`;
   const joined = svg("path", { class: "grid-line", d: edges.map(([i, j]) => line(i + beside, j + beside)).join("") });
-  const lines = weighted.map(([i, j, weight]) => {
+  const lines = visible.map(([i, j, weight]) => {
     const ink = { "stroke-opacity": (weight / most).toFixed(3), "stroke-width": ((WIDEST_EDGE * weight) / most).toFixed(2) };
     const what = `${scene.source[i]} and ${scene.source[j]}: ${percent(weight)}`;
     return svg("path", { class: "weight", d: line(i, j), ...ink, "data-edge": `${i} ${j}` }, svg("title", {}, what));

@@ -1,4 +1,5 @@
-// Encoded attention weights: one byte per weight, deflated per layer [heads, rows, columns], in base64.
+// Encoded attention weights of a layer, deflated, in base64: the largest weight of each row in float32 [heads, rows],
+// then a byte for each weight [heads, rows, columns], 255 for the largest of its row.
 
 export const MEAN = -1; // index that stands for the mean of the layer's heads
 
@@ -50,12 +51,14 @@ export function rowOf(scene, row) {
 export function matrixOf(kind, bytes, head) {
   const heads = head === MEAN ? [...Array(kind.heads).keys()] : [head];
   const [rows, columns] = [kind.target.length, kind.source.length];
-  const scale = 1 / (255 * heads.length);
+  const peaks = new Float32Array(bytes.buffer, 0, kind.heads * rows);
+  const fractions = bytes.subarray(peaks.byteLength);
   return kind.target.map((_, row) => {
     const weights = new Float32Array(columns);
     for (const one of heads) {
-      const start = (one * rows + row) * columns;
-      for (let i = 0; i < columns; i++) weights[i] += bytes[start + i] * scale;
+      const line = one * rows + row;
+      const scale = peaks[line] / (255 * heads.length);
+      for (let i = 0; i < columns; i++) weights[i] += fractions[line * columns + i] * scale;
     }
     return weights;
   });
@@ -89,12 +92,14 @@ export function pooled(matrix, most) {
   });
 }
 
-// Indices of the largest weights of a row, in descending order, without weights below `least`.
-export function strongest(weights, count, least = 0.005) {
-  const seen = [...weights.keys()].filter((i) => weights[i] >= least);
+// Indices of the largest weights of a row, in descending order, without weights below a 200th of the largest.
+export function strongest(weights, count) {
+  const least = Math.max(...weights) / 200;
+  const seen = [...weights.keys()].filter((i) => weights[i] > least);
   return seen.sort((a, b) => weights[b] - weights[a]).slice(0, count);
 }
 
+// Whole percent, with a decimal below 10%.
 export function percent(weight) {
-  return `${Math.round(weight * 100)}%`;
+  return `${(100 * weight).toFixed(weight > 0 && weight < 0.0995 ? 1 : 0)}%`;
 }

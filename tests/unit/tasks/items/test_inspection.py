@@ -142,6 +142,18 @@ def test_weights_of_positions_are_drawn_in_the_place_of_attention(regardant, tra
     assert said.code == 0 and (tmp_path / "a.svg").read_bytes().startswith(b"<svg")
 
 
+def test_weights_of_positions_stay_between_pieces(trained):
+    stacks = [f"model.{stack}.self_attention={{kind: convolution, kernel: 3}}" for stack in ("encoder", "decoder")]
+    pieces = ("tokenizer.kind=character", "tokenizer.vocab_size=null", "model.max_length=128")
+    found = trained(*stacks, *pieces, "training.max_updates=2").inspect("the cat", "le chat")
+    *by_position, cross = found.pictures
+    assert len(by_position) == 2 and cross.has_words
+    for picture in by_position:
+        assert not picture.has_words and picture.in_words() is picture
+        assert picture.weights.max() == pytest.approx(1)
+    assert found.page() and found.svg()
+
+
 RECURRENT = "model={kind: recurrent, embedding_size: 16, hidden_size: 16}"
 BAG = "model={kind: bag}"
 

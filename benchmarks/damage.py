@@ -20,7 +20,7 @@ import yaml
 from safetensors.torch import load, save
 
 import regardant
-from regardant.errors import RegardantError
+from regardant.errors import RegardantError, RunError
 from regardant.run.comparing import compare
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint
 
@@ -32,6 +32,9 @@ DIAGNOSED = ("metrics.jsonl", "run.yaml")
 
 APART = ("checkpoints", "engines", "evaluation")
 """Folders read by a resumed training, an engine and a comparison, which the answers of the model do not depend on."""
+
+DECODED = 4
+"""Number of validation items that a damaged export translates."""
 
 Change = Callable[[bytes], bytes]
 
@@ -55,7 +58,13 @@ def outputs_of(file: Path, run: Path, folder: Path, items: Sequence[str]) -> Any
     if kind == "checkpoints":
         return resumed_state(folder)
     if kind == "engines":
-        found = regardant.load(folder).translate(items, engine=file.parts[1])
+        opened = regardant.load(folder)
+        try:
+            opened.trained.export_differences(DECODED)  # which `check` compares
+        except RunError as error:  # `translate` makes the export again
+            if str(folder / file.parent) not in str(error):
+                raise
+        found = opened.translate(items, engine=file.parts[1])
         return [(one.text, round(one.score, 4)) for one in found]
     if kind == "evaluation":
         return json.loads(json.dumps(compare([run, folder]).as_dict(), default=str))

@@ -112,6 +112,25 @@ def test_a_classifier_of_images_reads_files(regardant, digits_run, tmp_path):
     assert first["notes"] == second["notes"] == []
 
 
+def test_the_name_of_a_file_may_have_any_bytes(regardant, digits_run, tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    path = str(folder / "caf\udce9.png")  # Latin-1
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (8, 8), np.uint8)).save(path)
+    said = regardant("predict", digits_run, path)
+    assert (said.code, len(said.lines), said.err) == (0, 1, "")
+    (found,) = json.loads(regardant("predict", digits_run, "--json", path).out)["predictions"]
+    assert (found["item"], found["answer"]) == (path, said.lines[0])
+    listed = regardant("predict", digits_run, folder)
+    assert listed.lines == [f"{folder}/caf\\udce9.png\t{said.lines[0]}"]
+    assert regardant("predict", digits_run, folder, "--output", tmp_path / "answers.tsv").code == 0
+    assert (tmp_path / "answers.tsv").read_text(encoding="utf-8") == listed.out
+    for suffix in ("html", "svg", "json"):
+        inspected = regardant("inspect", digits_run, path, "--out", tmp_path / f"a.{suffix}")
+        assert (inspected.code, inspected.lines) == (0, said.lines), inspected.err
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["item"] == f"{folder}/caf\ufffd.png"
+
+
 def test_a_file_that_is_no_image_is_one_line(regardant, digits_run, tmp_path):
     said = regardant("predict", digits_run, tmp_path / "b.png")
     assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)

@@ -218,7 +218,7 @@ def test_training_from_a_damaged_run_is_refused(own_run, configure, tmp_path):
 # training
 
 
-def test_training_measures_before_it_starts_and_says_what_it_will_cost(configure, tmp_path):
+def test_training_says_what_it_decided_and_what_it_will_cost(configure, tmp_path):
     said = []
     outcome = run.train(configure("training.max_updates=2"), tmp_path / "r", said.append)
     assert outcome.finished and outcome.cursor.update == 2

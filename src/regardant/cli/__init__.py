@@ -56,7 +56,8 @@ def main() -> None:
     """Run the program. Errors that the user can fix are printed to stderr, with exit code 2."""
     open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.writable():
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        # Bytes of a file name that are not UTF-8 are printed as escapes.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
     try:
         try:
             app()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_corpus, require_items_or_corpus
+from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_corpus
 from regardant.cli.lines import Progress, as_json_line, as_text, log, print_json, read_arguments, read_lines, stdin
 from regardant.cli.options import AsJson, BeamSize, Engine, Input, Output, Penalty, RunFolder, app, engine_of
 from regardant.errors import ConfigError, DataError
@@ -61,7 +61,7 @@ def predict(
 ) -> None:
     """Predict the answer to each item. The task of the run decides what an answer is: a label, a translation, a
     continuation. Prints one answer per line, an empty line for a blank item; for the files of a folder, the path, a tab
-    and the answer.
+    and the answer. The line of a forecast has its first values; --json has all of them.
 
     Examples:
         regardant predict runs/sst2 "A moving film."
@@ -70,8 +70,8 @@ def predict(
         regardant predict runs/qa-demo '{"question": "Who sees the cat?", "context": "The judge sees the cat."}'
     """
     if data or out:
-        require_items_or_corpus(items=items, **{"--input": source, "--output": output, "--json": as_json})
-        answer_corpus(run, "predict", data, out, (column,), on, address)
+        unfit = {"items": items, "--input": source, "--output": output, "--json": as_json}
+        answer_corpus(run, "predict", data, out, (column,), on, address, unfit)
         return
     require_corpus(**{"--column": column, "--on": on, "--address": address})
     from regardant.run import load
@@ -83,7 +83,7 @@ def predict(
     by_path = given != items
     on_terminal = _on_terminal(items, source)
     with ExitStack() as opened:
-        lines = opened.enter_context(_lines(given, source))
+        lines = opened.enter_context(_lines(given, source, are_files=bool(loaded.config.suffixes)))
         answers = opened.enter_context(Progress(hidden=output is None and not as_json)).counted(
             _predictions(loaded, lines, 1 if on_terminal else LINES_AT_ONCE)
         )
@@ -139,9 +139,9 @@ def translate(
     options = {"beam_size": beam_size, "length_penalty": length_penalty}
     options |= {"nbest": nbest, "no_repeat_ngram_size": no_repeat_ngram_size}
     if data or out:
-        unfit = {"--input": source, "--output": output, "--score": score, "--with-scores": with_scores}
-        require_items_or_corpus(sentences=text, **unfit, **{"--json": as_json, "--prefix": prefix, "--nbest": nbest})
-        answer_corpus(run, "translate", data, out, (column,), on, address, engine=engine, **options)
+        unfit: dict[str, object] = {"sentences": text, "--input": source, "--output": output, "--score": score}
+        unfit |= {"--with-scores": with_scores, "--json": as_json, "--prefix": prefix, "--nbest": nbest}
+        answer_corpus(run, "translate", data, out, (column,), on, address, unfit, engine=engine, **options)
         return
     require_corpus(**{"--column": column, "--on": on, "--address": address})
     from regardant.run import load
@@ -192,9 +192,8 @@ def encode(
         regardant encode runs/minilm --data s3://texts/en --out s3://texts/vectors
     """
     if data or out:
-        unfit = {"--input": source, "--search": search, "--count": count, "--json": as_json}
-        require_items_or_corpus(texts=texts, **unfit)
-        answer_corpus(run, "encode", data, out, (column,), on, address)
+        unfit = {"texts": texts, "--input": source, "--search": search, "--count": count, "--json": as_json}
+        answer_corpus(run, "encode", data, out, (column,), on, address, unfit)
         return
     require_corpus(**{"--column": column, "--on": on, "--address": address})
     if count is not None and search is None:
@@ -331,10 +330,10 @@ def _on_terminal(items: Sequence[str], source: Path | None) -> bool:
 
 
 @contextmanager
-def _lines(items: Sequence[str], source: Path | None) -> Iterator[Iterator[str]]:
+def _lines(items: Sequence[str], source: Path | None, *, are_files: bool = False) -> Iterator[Iterator[str]]:
     """Yield the items of a command line, of a file or of stdin, as lines."""
     if items:
-        yield read_arguments(items)
+        yield iter(items) if are_files else read_arguments(items)  # a file may have any bytes as its name
     elif source is None:
         yield read_lines(stdin())
     else:
@@ -362,7 +361,9 @@ def _put(lines: Iterable[str], output: Path | None) -> None:
 def _write(output: Path, text: str) -> None:
     from regardant.training.checkpoints import write_atomically
 
-    write_atomically(output, text)
+    write_atomically(
+        output, text.encode(errors="backslashreplace")
+    )  # bytes of file names that are not UTF-8 become escapes, as on stdout
     log(f"wrote {output}")
 
 

@@ -1,6 +1,6 @@
 """Options of bulk work, which several verbs share, and `score`, the verb for bulk work alone."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +66,7 @@ def score(
     """
     if data is None or out is None:
         raise ConfigError("score reads shards: give --data SHARDS and --out FOLDER")
-    answer_corpus(run, "score", data, out, (source, target), on, address)
+    answer_corpus(run, "score", data, out, (source, target), on, address, {})
 
 
 def answer_corpus(
@@ -77,12 +77,16 @@ def answer_corpus(
     columns: tuple[str | None, ...],
     on: str | None,
     address: str | None,
+    unfit: Mapping[str, object],
     **options: Any,
 ) -> None:
     """Answer all rows of the shards at `data`, and write the answers to `out`. A column that is not named is `text`.
-    Raises RegardantError."""
+    Raises RegardantError, also for a value that is given in `unfit`: items, and options of items, by name."""
     if data is None or out is None:
-        raise ConfigError("--data and --out belong together: give both, or none of them")
+        other = "--output FILE for the answers to items" if "--output" in unfit else "none of them"
+        raise ConfigError(f"--data and --out belong together: give both, or {other}")
+    if given_too := [name for name, value in unfit.items() if value]:
+        raise ConfigError(f"--data answers a corpus: leave out {', '.join(given_too)}")
     on = on or "local"
     if on not in ("local", "ray"):
         raise ConfigError(f"--on {on}: allowed are local and ray")
@@ -114,12 +118,6 @@ def answer_corpus(
         with Progress(hidden=False) as progress:
             rows = sum(progress.counted(answer(work, run, left)))
     log(f"wrote the answers to {rows:,} rows to {out}")
-
-
-def require_items_or_corpus(**others: object) -> None:
-    """Raise ConfigError if items, or options of items, are given beside a corpus."""
-    if given := [name for name, value in others.items() if value]:
-        raise ConfigError(f"--data answers a corpus: leave out {', '.join(given)}")
 
 
 def require_corpus(**options: object) -> None:

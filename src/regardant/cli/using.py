@@ -1,12 +1,16 @@
 """Verbs that evaluate, compare, inspect and show runs."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regardant.cli.lines import log, log_on_terminal, print_json, read_arguments
 from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of
+
+if TYPE_CHECKING:
+    from regardant.tasks.inspection import Inspection
 
 DATA_HELP = """Other text to test on. For a translator, given twice: a file of sentences and one of their translations,
 a line each; given once: a .jsonl, .parquet, .csv or .tsv table with columns named source and target; a .csv or .tsv of
@@ -126,15 +130,26 @@ def inspect(
         regardant inspect runs/sst2 "a fine film" --out attention.svg
     """
     log_on_terminal(f"opening {run}")
-    from regardant.run import load
     from regardant.tasks.inspection import require_format
 
     require_format(out)
-    read, *given = read_arguments(one for one in (text, target) if one is not None)
-    found = load(run).inspect(read, *given)
+    found = _inspected(run, text, target)
     found.save(out, kind, layer, head, unit)
     print(found.answer)
     log(f"kept in {out}")
+
+
+def _inspected(run: Path, item: str, target: str | None) -> "Inspection":
+    """Return the inspection of a command-line item, with the translation `target` if given."""
+    from regardant.data.item_files import shown_name
+    from regardant.run import load
+
+    loaded = load(run)
+    given = read_arguments([] if target is None else [target])
+    if not loaded.config.suffixes:
+        return loaded.inspect(next(read_arguments([item])), *given)
+    found = loaded.inspect(item, *given)  # a file may have any bytes as its name, and a page only UTF-8
+    return replace(found, item=shown_name(found.item), title=shown_name(found.title))
 
 
 @app.command()

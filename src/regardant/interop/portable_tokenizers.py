@@ -6,29 +6,24 @@ from typing import Any
 from regardant.data.pretrained_tokenizers import PretrainedTokenizer
 from regardant.data.tokenizer_config import PIECES
 from regardant.data.tokenizers import Tokenizer
-from regardant.data.vocabulary import EOS, MASK, SPECIAL_TOKENS
+from regardant.data.vocabulary import EOS, SPECIAL_TOKENS
 from regardant.errors import RunError
 
 KINDS = ("character", "word", "byte", *PIECES)
 """Kinds of our tokenizers that the library can compute by itself."""
 
-FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-"""Fields of an added token that is matched in a text exactly as it is spelt."""
 
-
-def portable(tokenizer: Tokenizer, *, ends: bool = False, continues: bool = False, blanks: bool = False) -> str:
+def portable(tokenizer: Tokenizer, *, ends: bool = False, continues: bool = False) -> str:
     """Return the content of a tokenizer.json that encodes and decodes as `tokenizer` does.
 
     ends: append EOS to each text, and add no other token. continues: keep the space before the first word in decoding.
-    blanks: read `<mask>` in a text as MASK. Raises RunError for a tokenizer that the library cannot compute by itself.
+    Raises RunError for a tokenizer that the library cannot compute by itself.
     """
     require_portable(tokenizer)
     content: dict[str, Any] = json.loads(tokenizer.backend.to_str())
     if not isinstance(tokenizer, PretrainedTokenizer):
         content["decoder"] = decoder_of(tokenizer, continues=continues)
         content["post_processor"] = template_of(SPECIAL_TOKENS[EOS]) if ends else None
-        if blanks:
-            content["added_tokens"] = [{"id": MASK, "content": SPECIAL_TOKENS[MASK], **FLAGS}]
     elif ends and (end := tokenizer.rows[EOS]) is not None:
         # A run adds EOS alone. The tokenizer's own file may add none: those made from .spm files do not.
         content["post_processor"] = template_of(tokenizer.pieces[EOS], end)

@@ -24,7 +24,7 @@ def settings_of(given: Given) -> dict[str, Any]:
     if given.tokenizers is None:
         raise RunError(f"the items of this run of {config.task} are not texts: export runs over texts")
     own = given.tokenizers.target
-    rows = rows_of(own)
+    rows = file_ids(own)
     # A tokenizer without padding of its own (Marian's also starts targets) gets an id that it does not use.
     pad = rows[PAD] if rows[PAD] is not None else 1 + max(one for one in rows if one is not None)
     found: dict[str, Any] = {"task": config.task, "max_length": model.max_length(model.inputs[0]), "pad": pad}
@@ -40,8 +40,9 @@ def settings_of(given: Given) -> dict[str, Any]:
             found["never"].append(rows[EOS])
         return found | {"max_tokens": continued(found["max_length"])}
     _, after = own.frame
-    found |= {"labels": given.labels, "after": [rows[token] for token in after], "mask": own.pieces[MASK]}
-    found["mask_id"] = rows[MASK]
+    found |= {"labels": given.labels, "after": [rows[token] for token in after]}
+    if config.task == "masked_language_modelling":
+        found |= {"mask": own.pieces[MASK], "mask_id": rows[MASK], "encoded_after": _encoded_after(own)}
     if config.task == "tagging":
         space, before = own.between_words()
         found |= {"space": [rows[token] for token in space], "before": before, "after": []}
@@ -53,7 +54,7 @@ def continued(max_length: int) -> int:
     return min(MOST_CONTINUED, max_length // 2)
 
 
-def rows_of(tokenizer: Tokenizer) -> list[int | None]:
+def file_ids(tokenizer: Tokenizer) -> list[int | None]:
     """Return the id in a tokenizer's file for each of our ids, None where it has none."""
     if isinstance(tokenizer, PretrainedTokenizer):
         return tokenizer.rows
@@ -66,8 +67,15 @@ def tokenizer_files(given: Given, names: tuple[str, str]) -> dict[str, str]:
     source, target = given.tokenizers.source, given.tokenizers.target
     task = given.config.task
     kept = {"ends": task == "translation", "continues": task == "language_modelling"}
-    kept["blanks"] = task == "masked_language_modelling"
     files = {names[0]: portable(source, **kept)}
     if target is not source:
         files[names[1]] = portable(target, **kept)
     return files
+
+
+def _encoded_after(tokenizer: Tokenizer) -> str | None:
+    """Return the text after which a sample encodes the part of a text after a blank, as `TextCodec.encode_with_blanks`
+    does, so that the part starts with a space only where the text has one. None: the tokenizer reads masks itself."""
+    if isinstance(tokenizer, PretrainedTokenizer):
+        return None
+    return "." if tokenizer.config.splits_words else ""  # kind whitespace, which splits no full stop, is not portable

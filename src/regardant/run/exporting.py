@@ -17,7 +17,7 @@ import torch
 from regardant.config.did_you_mean import did_you_mean
 from regardant.data.vocabulary import NEVER_WRITTEN
 from regardant.errors import ConfigError, RunError
-from regardant.interop.folders import replacing, require_empty
+from regardant.interop.folders import FORMATS, replacing, require_empty
 from regardant.interop.given import Given, given_by
 from regardant.interop.parity import BOUNDS, Parity, compare
 from regardant.interop.settings import SETTINGS, settings_of, tokenizer_files
@@ -27,19 +27,11 @@ from regardant.tasks.base import Trained
 if TYPE_CHECKING:
     from regardant.run.opened import Run
 
-FORMATS = {
-    "hf": ("float32",),
-    "ctranslate2": ("int8", "int16", "float16", "bfloat16", "float32"),
-    "onnx": ("float32", "int8"),
-    "torch": ("float32",),
-}
-"""Formats, and the types in which each stores weights, the default first."""
-
 NEEDS = {
     "hf": "torch transformers",
-    "ctranslate2": "ctranslate2 tokenizers",
+    "ctranslate2": "ctranslate2 numpy tokenizers",
     "onnx": "numpy onnxruntime tokenizers",
-    "torch": "torch tokenizers",
+    "torch": "numpy torch tokenizers",
 }
 """Packages that the sample of each format needs."""
 
@@ -68,7 +60,7 @@ def export_run(
 
     Raises:
         ConfigError: there is no such format or quantization.
-        RunError: the folder is not empty, or the format cannot express the model.
+        RunError: the folder is not empty or cannot be replaced, or the format cannot express the model.
     """
     if to not in FORMATS:
         near = did_you_mean(to, FORMATS) or f": take {', '.join(FORMATS)}"

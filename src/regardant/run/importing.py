@@ -23,7 +23,7 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
 
     Raises:
         DataError: the model cannot be imported; the message names the setting and its value.
-        RunError: `folder` is not empty.
+        RunError: `folder` is not empty or cannot be replaced.
     """
     from regardant.interop.huggingface.reading import read
 

@@ -184,6 +184,20 @@ def test_options_of_a_corpus_without_one_are_refused_in_one_line(regardant, tiny
     assert (said.code, said.out, said.err) == (2, "", f"regardant: {expected}\n")
 
 
+@pytest.mark.parametrize(
+    ("verb", "other"),
+    [
+        ("predict", "--output FILE for the answers to items"),
+        ("translate", "--output FILE for the answers to items"),
+        ("encode", "none of them"),
+    ],
+)
+def test_a_folder_of_answers_without_a_corpus_is_refused_in_one_line(regardant, tiny_run, verb, other):
+    said = regardant(verb, tiny_run, "a text", "--out", "x")
+    expected = f"--data and --out belong together: give both, or {other}"
+    assert (said.code, said.out, said.err) == (2, "", f"regardant: {expected}\n")
+
+
 def test_a_number_of_texts_found_without_a_search_is_refused_in_one_line(regardant, tiny_run):
     said = regardant("encode", tiny_run, "a text", "--count", 5)
     expected = "--count without --search: give --search TEXT, or leave out --count"

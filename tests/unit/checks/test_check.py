@@ -3,6 +3,8 @@
 import json
 import math
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +15,7 @@ import regardant
 from regardant.checks.agreement import COMPARISONS, Agreement, files, ways
 from regardant.checks.agreement.comparison import Compared, KeptCase, compare_scores
 from regardant.checks.contracts import CONTRACTS
-from regardant.checks.doctor.case import worst
+from regardant.checks.doctor.case import LeftOut, worst
 from regardant.errors import RunError
 from regardant.training.checkpoints import save_weights
 from tests.runs import runs_of
@@ -79,6 +81,47 @@ def test_an_export_of_other_weights_is_found(tmp_path):
     found = with_other_weights(run).check()
     assert "exports = original" in found.failed
     assert found.compared["exports = original"].where.startswith("ctranslate2-float32, validation item ")
+
+
+def test_translations_that_do_not_end_are_not_compared(tmp_path, monkeypatch):
+    from regardant.interop.ctranslate2.search import CTranslate2Searcher
+
+    run, plain = copied("encoder_decoder", tmp_path), CTranslate2Searcher.search
+    run.translation.engines.on("ctranslate2-float32")
+
+    def cut(*given):
+        return [[replace(one, finished=False) for one in row] for row in plain(*given)]
+
+    monkeypatch.setattr(CTranslate2Searcher, "search", cut)
+    found = run.check()
+    assert not found.failed and found.left_out["exports = original"] == "no translation by ctranslate2-float32 ended"
+
+
+@pytest.mark.parametrize("hashes", [2, 1])
+def test_a_damaged_export_is_refused_by_its_name(tmp_path, hashes):
+    """An export of an earlier version has one hash, and CTranslate2 itself finds the damage."""
+    run = copied("encoder_decoder", tmp_path)
+    run.translation.engines.on("ctranslate2-float32")
+    folder = run.folder / "engines" / "ctranslate2-float32"
+    content = (folder / "model.bin").read_bytes()
+    (folder / "model.bin").write_bytes(content[: len(content) // 2])
+    if hashes == 1:
+        (folder / "origin.sha256").write_text(64 * "0", encoding="ascii")
+    with pytest.raises(RunError) as refused:
+        run.check()
+    assert str(refused.value).startswith(f"{folder} ") and "\n" not in str(refused.value)
+    regardant.load(run.folder).translate(["a cat"], engine="ctranslate2-float32")
+    assert not regardant.load(run.folder).check().failed, "it was exported again"
+
+
+def test_exports_are_left_out_where_their_engine_is_not_installed(tmp_path, monkeypatch):
+    run = copied("encoder_decoder", tmp_path)
+    run.translation.engines.on("ctranslate2-float32")
+    for name in [name for name in sys.modules if name.startswith("regardant.interop.ctranslate2")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    found = regardant.load(run.folder).check()
+    assert found.agrees and found.left_out["exports = original"].startswith("CTranslate2 is not installed: pip install")
 
 
 def test_weights_that_are_replaced_in_memory_are_found(tmp_path):
@@ -214,6 +257,17 @@ def test_nan_of_the_second_export_does_not_agree():
     trained = SimpleNamespace(export_differences=lambda count: found)
     compared = files.exported(SimpleNamespace(trained=trained))
     assert not compared.agrees and compared.where == "ctranslate2-int8, validation item 2"
+
+
+def test_an_export_that_ends_no_translation_is_left_out_by_its_name():
+    found = {"ctranslate2-int8": (NAN, "")}
+    case = SimpleNamespace(trained=SimpleNamespace(export_differences=lambda count: found))
+    with pytest.raises(LeftOut, match=r"^no translation by ctranslate2-int8 ended$"):
+        files.exported(case)
+    found["ctranslate2-float32"] = (0.001, "validation item 1")
+    compared = files.exported(case)
+    assert compared.agrees and compared.difference == 0.001
+    assert compared.where == "ctranslate2-float32, validation item 1; no translation by ctranslate2-int8 ended"
 
 
 def test_json_has_null_for_a_difference_that_is_no_number():

@@ -25,7 +25,7 @@ from regardant.checks.doctor.self_tests import (
     padding_mask,
     reversed_between,
 )
-from regardant.checks.doctor.settings import unknown_tokens
+from regardant.checks.doctor.settings import memory, unknown_tokens
 from regardant.data.recordings import Recording, write_recording
 from regardant.data.vocabulary import EOS, PAD, SOS, UNK
 from regardant.errors import RunError
@@ -331,6 +331,14 @@ def test_a_training_within_its_budget_has_no_plateau_to_judge(patience):
 def test_a_sick_curve_is_found(with_curves, case):
     name, what, training = CURVE_FAULTS[case]
     assert any(found == name and what in finding.what for found, finding in with_curves(training).findings)
+
+
+def test_memory_is_compared_with_the_plan_alone():
+    """The machine that trained the run may have more memory than this one."""
+    config = SimpleNamespace(training=SimpleNamespace(batch_tokens=512))
+    events = [{"event": "train", "update": 10, "progress": 0.1, "memory_bytes": 1 << 59}]
+    assert not memory(Case(config, None, {"memory_bytes": 1 << 59}, events, None)).findings
+    assert memory(Case(config, None, {"memory_bytes": 1 << 58}, events, None)).findings
 
 
 @pytest.mark.parametrize(("norm", "explodes"), [(12.0, False), (200.0, True)])

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from regardant.checks.agreement.comparison import Compared, KeptCase, compare_scores
 from regardant.checks.doctor.case import LeftOut, worst
+from regardant.errors import ConfigError
 
 SAMPLES = 16
 """Number of validation items that are encoded anew or decoded by exports."""
@@ -38,14 +39,25 @@ def encoded(case: KeptCase) -> Compared:
 
 
 def exported(case: KeptCase) -> Compared:
-    """Compare the log-probabilities that exports give to their own output with those of the model."""
+    """Compare the log-probabilities that exports give to their own output with those of the model.
+
+    The place names the exports without a finished translation. Raises LeftOut if no export has one.
+    """
+    try:
+        differences = case.trained.export_differences(SAMPLES)
+    except ConfigError as error:  # the engine of the exports is not installed
+        raise LeftOut(str(error)) from error
     found = []
-    for name, (difference, where) in case.trained.export_differences(SAMPLES).items():
+    for name, (difference, where) in differences.items():
         bound = OF_EXPORTS.get(name.rpartition("-")[2], OF_OTHER_EXPORTS)
-        found.append(Compared(difference, bound, "nats a token", f"{name}, {where}"))
+        if where:
+            found.append(Compared(difference, bound, "nats a token", f"{name}, {where}"))
+    unscored = ", ".join(name for name, (_, where) in differences.items() if not where)
+    note = f"no translation by {unscored} ended" if unscored else ""
     if not found:
-        raise LeftOut("nothing was exported into RUN/engines")
-    return worst(found, lambda one: one.difference / one.bound)
+        raise LeftOut(note or "nothing was exported into RUN/engines")
+    largest = worst(found, lambda one: one.difference / one.bound)
+    return replace(largest, where=f"{largest.where}; {note}") if note else largest
 
 
 FILES: dict[str, Callable[[KeptCase], Compared]] = {

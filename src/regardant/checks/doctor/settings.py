@@ -1,9 +1,6 @@
-"""Checks of the settings, the data and the machine."""
+"""Checks of the settings, the data and the memory."""
 
-import os
 from typing import Any
-
-import torch
 
 from regardant.checks.doctor.case import Case, DoctorCheck, Finding, LeftOut, Seen
 from regardant.data.vocabulary import UNK
@@ -24,8 +21,6 @@ OVER_PLAN = 1.5
 """Maximum peak memory of training, as a multiple of the planned memory."""
 MEMORY_SLACK = 512 << 20
 """Bytes above the planned memory that are ignored."""
-MOST_MEMORY = 0.9
-"""Maximum share of the machine's memory."""
 
 
 def warm_up(case: Case) -> Seen:
@@ -110,24 +105,20 @@ def _tokenizer(config: TaskConfig, name: str) -> tuple[str, Any]:
 
 
 def memory(case: Case) -> Seen:
-    """Compare the peak memory of training with the plan and with the machine's memory."""
+    """Compare the peak memory of training with the plan."""
     updates = [event for event in case.training if event.get("memory_bytes")]
     if not updates:
         raise LeftOut("no update has been logged yet")
     peak, planned = peak_bytes(updates), case.plan["memory_bytes"]
-    there = _of_this_machine()
     measured = f"{_gib(peak)} at most, {_gib(planned)} planned"
     cure = (
         f"lower training.batch_tokens (now {case.config.training.batch_tokens:,}) and raise training.accumulate by "
         "the same factor, lower model.max_length, or set model.residual=reversible, which keeps no activations between "
         "layers"
     )
-    findings = []
-    if peak > OVER_PLAN * planned and peak > planned + MEMORY_SLACK:
-        findings.append(Finding("training took more memory than planned", measured, cure))
-    if peak > MOST_MEMORY * there:
-        findings.append(Finding("memory is nearly full", f"{measured}, {_gib(there)} in this machine", cure))
-    return Seen(measured, findings)
+    if peak <= OVER_PLAN * planned or peak <= planned + MEMORY_SLACK:
+        return Seen(measured)
+    return Seen(measured, [Finding("training took more memory than planned", measured, cure)])
 
 
 def precision(case: Case) -> Seen:
@@ -142,13 +133,6 @@ SETTINGS = (
     DoctorCheck("memory", memory),
     DoctorCheck("precision", precision),
 )
-
-
-def _of_this_machine() -> int:
-    """Return the bytes of the accelerator's memory if there is one, else of main memory."""
-    if torch.cuda.is_available():
-        return int(torch.cuda.mem_get_info()[1])
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _gib(count: int) -> str:

@@ -2,7 +2,7 @@
 
 FOLDER/model.bin, config.json, *_vocabulary.json    CTranslate2's own
 FOLDER/tokenizer.json                               the tokenizers: text to tokens of the vocabulary, and back
-FOLDER/origin.sha256                                hash of the weights, the two programs' versions and the files
+FOLDER/origin.sha256                                two hashes: of the weights and both programs' versions, of the files
 
 The folder is written under a temporary name and renamed, so that a reader finds a complete folder or none.
 """
@@ -13,14 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from regardant.data.tokenizers import Tokenizers
-from regardant.errors import ConfigError
+from regardant.errors import ConfigError, RunError
 from regardant.interop.ctranslate2.specification import specify
 from regardant.interop.ctranslate2.threads import THREADS
-from regardant.interop.folders import replacing, require_empty
+from regardant.interop.folders import FORMATS, replacing, require_empty
 from regardant.models import SequenceToSequenceModel
-
-QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16", "float32")
-"""Number formats of stored weights. CTranslate2 widens those that a machine cannot compute with on loading."""
 
 ORIGIN = "origin.sha256"
 
@@ -48,8 +45,9 @@ def exported(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Pat
 
 
 def _write(model: SequenceToSequenceModel, tokenizers: Tokenizers, folder: Path, quantization: str) -> None:
-    if quantization not in QUANTIZATIONS:
-        raise ConfigError(f"there is no quantization {quantization}: take {', '.join(QUANTIZATIONS)}")
+    if quantization not in FORMATS["ctranslate2"]:
+        known = ", ".join(FORMATS["ctranslate2"])
+        raise ConfigError(f"there is no quantization {quantization}: take {known}")
     spec = specify(model, tokenizers)
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -68,9 +66,23 @@ def origin_of(model: SequenceToSequenceModel) -> str:
     return digest.hexdigest()
 
 
+def require_intact(folder: Path) -> None:
+    """Raise RunError for an export whose files are not those that were written. An export of an earlier version has no
+    hash of its files alone, and is not checked."""
+    with suppress(OSError, ValueError):
+        kept = (folder / ORIGIN).read_text(encoding="ascii").split()
+        if len(kept) == 1 or kept[1:] == [_sha256_of_files(folder)]:
+            return
+    raise RunError(f"{folder} is not what was exported: remove it; it is exported again when an engine needs it")
+
+
 def _fingerprint(model: SequenceToSequenceModel, folder: Path) -> str:
     """Return the SHA-256 of the origin and of the files of an export, so that a damaged export is written again."""
-    digest = hashlib.sha256(origin_of(model).encode())
+    return f"{origin_of(model)}\n{_sha256_of_files(folder)}\n"
+
+
+def _sha256_of_files(folder: Path) -> str:
+    digest = hashlib.sha256()
     # Threads are measured when the export is opened; threads.json is checked by its reader.
     for path in sorted(one for one in folder.iterdir() if one.name not in (ORIGIN, THREADS)):
         digest.update(f"{path.name} {path.stat().st_size}".encode())

@@ -21,7 +21,7 @@ from regardant.attention.scaled_dot_product import ScaledDotProduct
 from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import PAD
 from regardant.errors import RunError
-from regardant.interop.settings import rows_of
+from regardant.interop.settings import file_ids
 from regardant.layers.cache import LayerCache
 from regardant.layers.multi_head import ProjectedMemory, SelfAttention
 from regardant.models import EncoderDecoder, Model
@@ -70,7 +70,7 @@ class SameIds(nn.Module):
 
 def ids_of(tokenizer: Tokenizer) -> nn.Module:
     """Return the module that maps ids of a tokenizer's file to the model's, and scores back."""
-    rows = rows_of(tokenizer)
+    rows = file_ids(tokenizer)
     return SameIds() if rows == list(range(len(rows))) else TokenizerIds(rows)
 
 

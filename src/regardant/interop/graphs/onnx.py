@@ -36,9 +36,6 @@ try:
 except ModuleNotFoundError as error:
     raise ConfigError("onnxruntime and onnxscript are not installed: pip install 'regardant[onnx]'") from error
 
-QUANTIZATIONS = ("float32", "int8")
-"""Number formats of stored weights."""
-
 NEW, BEFORE = 2, 3
 """Numbers of new tokens, and of tokens before them, in the example that a graph is traced with. Both are dynamic."""
 
@@ -47,14 +44,10 @@ OPEN = torch.export.Dim.DYNAMIC
 
 
 def write(given: Given, folder: Path, quantization: str) -> dict[str, Any]:
-    """Write the graphs of a run and return the settings that their sample needs.
+    """Write the graphs of a run, with weights in float32 or int8, and return the settings that their sample needs.
 
-    Raises:
-        ConfigError: there is no such quantization.
-        RunError: a graph cannot express the model.
+    Raises RunError for a model that a graph cannot express.
     """
-    if quantization not in QUANTIZATIONS:
-        raise ConfigError(f"onnx has no quantization {quantization}: take {' or '.join(QUANTIZATIONS)}")
     assert given.tokenizers is not None
     with traceable(given.model) as model:
         source, target = (ids_of(one) for one in (given.tokenizers.source, given.tokenizers.target))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.layers.multi_head import HeadShape
 
 Tensors = Sequence[Tensor]
@@ -109,7 +110,7 @@ def _positions_from(first: int) -> Form:
     return Form(read, write)
 
 
-SPECIAL = 5
+SPECIAL = len(SPECIAL_TOKENS)
 """Number of special tokens of a vocabulary of ours."""
 
 TOKEN_TYPES = 2

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regardant import config as configuration
 from regardant.config.did_you_mean import did_you_mean
-from regardant.data.pretrained_tokenizers import PretrainedTokenizer, absent_of
+from regardant.data.pretrained_tokenizers import absent_of
 from regardant.data.tokenizers import Tokenizers
 from regardant.data.vocabulary import EOS, MASK
 from regardant.errors import DataError
@@ -22,6 +22,7 @@ from regardant.interop.huggingface.layouts import CheckpointLayout, put_at, reci
 from regardant.interop.huggingface.sentence_encoders import max_length, put_lower_case, require_mean_pooling
 from regardant.interop.huggingface.sentencepiece import has_sentence_pieces, read_backends
 from regardant.interop.huggingface.tokenizer import read_backend, tokenizer_of
+from regardant.interop.settings import file_ids
 
 LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 """Suffixes of tensor names, with those that early checkpoints have in their place."""
@@ -42,6 +43,9 @@ ROUNDING = 1e-6
 
 SEARCH = {"num_beams": "generation.beam_size", "length_penalty": "generation.length_penalty"}
 """Fields of generation_config.json, or of config.json in earlier versions, and ours."""
+
+TEXTS = ("language_modelling", "translation")
+"""Tasks whose models write texts."""
 
 LENGTH, POSITIONS = "model.max_length", "encoder.positions.table"
 """Our field of an encoder's maximum length, and our name of its positions, of which there are as many."""
@@ -181,7 +185,7 @@ def _put_vocabulary(layout: CheckpointLayout, recipe: dict[str, Any], tokenizers
     lacks_mask = config.special[MASK] is None
     if layout.task == "masked_language_modelling" and lacks_mask:
         raise DataError("tokenizer.json has no mask token, which fills in blanks: name it in tokenizer_config.json")
-    if layout.task in ("language_modelling", "translation"):
+    if layout.task in TEXTS:
         put_at(recipe, "head.absent", absent_of(config.special))
     if layout.task == "language_modelling":
         put_at(recipe, "generation.ends", config.special[EOS] is not None)
@@ -202,10 +206,7 @@ def with_image(recipe: dict[str, Any], image: Mapping[str, Any]) -> dict[str, An
 
 def sizes_of(model: Any, tokenizers: Tokenizers | None, image: Mapping[str, Any] | None) -> Sizes:
     """Return the sizes that forms depend on, given a model's configuration, tokenizers and image settings."""
-    rows: Sequence[int | None] = ()
-    if tokenizers is not None:
-        own = tokenizers.source
-        rows = own.rows if isinstance(own, PretrainedTokenizer) else range(own.vocab_size)
+    rows: Sequence[int | None] = () if tokenizers is None else file_ids(tokenizers.source)
     return (
         Sizes(model.heads, rows) if image is None else Sizes(model.heads, rows, image["channels"], image["patch_size"])
     )

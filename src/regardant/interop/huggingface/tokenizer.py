@@ -22,7 +22,7 @@ from regardant.interop.huggingface.folder import (
     TOKENIZER_CONFIG,
     read_json,
 )
-from regardant.interop.portable_tokenizers import FLAGS, decoder_of, require_portable, template_of
+from regardant.interop.portable_tokenizers import decoder_of, require_portable, template_of
 
 NAMES = {
     SOS: ("cls_token", "bos_token"),
@@ -36,6 +36,9 @@ NAMES = {
 ORDER = (EOS, SOS, MASK, UNK, PAD)
 """Order in which special tokens are looked up: EOS first, since some vocabularies have one special token alone."""
 
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+"""Fields of an added token that is matched in a text exactly as it is spelt."""
+
 
 def read_backend(folder: Path) -> hf.Tokenizer:
     """Return the tokenizer of a folder. Raises DataError if tokenizer.json is missing or damaged."""
@@ -48,18 +51,21 @@ def read_backend(folder: Path) -> hf.Tokenizer:
         raise DataError(f"{path} holds no tokenizer ({error}): restore it") from error
 
 
-def special_ids(folder: Path, config: Mapping[str, Any], backend: hf.Tokenizer) -> tuple[int | None, ...]:
-    """Return the ids of padding, start, end, unknown and mask; None for one that the vocabulary lacks.
+def special_ids(
+    folder: Path, config: Mapping[str, Any], backend: hf.Tokenizer, vocab_size: int
+) -> tuple[int | None, ...]:
+    """Return the ids of padding, start, end, unknown and mask; None for one that the vocabulary of `vocab_size` lacks.
 
     The start of an encoder-decoder is its decoder_start_token_id, even if that is another token's, as Marian's padding.
     """
     named = {**read_json(folder / SPECIAL_TOKENS_MAP), **read_json(folder / TOKENIZER_CONFIG)}
     found: dict[int, int] = {}
-    if (start := config.get("decoder_start_token_id")) is not None and config.get("is_encoder_decoder"):
+    start = _in_vocabulary(config.get("decoder_start_token_id"), vocab_size)
+    if start is not None and config.get("is_encoder_decoder"):
         found[SOS] = start
     for ours in ORDER:
         for name in NAMES[ours]:
-            theirs = _id_of(name, named, config, backend)
+            theirs = _in_vocabulary(_id_of(name, named, config, backend), vocab_size)
             if ours not in found and theirs is not None and theirs not in found.values():
                 found[ours] = theirs
     return tuple(found.get(ours) for ours in range(len(SPECIAL_TOKENS)))
@@ -71,15 +77,16 @@ def tokenizer_of(
     """Return the tokenizer of a run whose model has `vocab_size` tokens. Raises DataError for an id beyond these."""
     if len(names := backend.get_vocab(with_added_tokens=True)) and (most := max(names.values())) >= vocab_size:
         raise DataError(f"config.json: vocab_size is {vocab_size}, and {TOKENIZER} has the id {most}: restore them")
-    special = special_ids(folder, config, backend)
+    special = special_ids(folder, config, backend, vocab_size)
     given = {"kind": "pretrained", "vocab_size": vocab_size, "special": special, "joint": joint}
     return PretrainedTokenizer(configuration.load(TokenizerConfig, given, origin=str(folder)), backend)
 
 
-def files_of(tokenizer: Tokenizer, *, ends: bool) -> Iterator[tuple[str, str]]:
+def files_of(tokenizer: Tokenizer, *, max_length: int, writes: bool, ends: bool) -> Iterator[tuple[str, str]]:
     """Yield the name and the content of each file that describes a tokenizer to transformers.
 
-    ends: append EOS to each text.
+    max_length: maximum number of tokens that the model reads. ends: append EOS to each text. writes: the model writes
+    texts. For one that does not, the tokens that the tokenizer puts around a text are cls_token and sep_token, too.
 
     Raises:
         RunError: a tokenizer that the library cannot compute by itself.
@@ -90,21 +97,33 @@ def files_of(tokenizer: Tokenizer, *, ends: bool) -> Iterator[tuple[str, str]]:
         content["added_tokens"] = [{"id": n, "content": name, **FLAGS} for n, name in enumerate(SPECIAL_TOKENS)]
         content["decoder"] = decoder_of(tokenizer)
         content["post_processor"] = template_of(SPECIAL_TOKENS[EOS]) if ends else None
+    around = () if writes else (*tokenizer.frame[0], *tokenizer.frame[1])
+    special = tokenizer.config.special
     named = {
-        names[-1]: tokenizer.pieces[ours]
+        name: tokenizer.pieces[ours]
         for ours, names in NAMES.items()
-        if ours not in tokenizer.config.special or tokenizer.config.special[ours] is not None
+        if not special or special[ours] is not None
+        for name in (names if ours in around else names[-1:])
     }
-    described = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **named}
+    described = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": max_length,
+        **named,
+    }
     yield TOKENIZER, json.dumps(content, ensure_ascii=False) + "\n"
     yield TOKENIZER_CONFIG, json.dumps(described, ensure_ascii=False, indent=1) + "\n"
 
 
-def _id_of(name: str, named: Mapping[str, Any], config: Mapping[str, Any], backend: hf.Tokenizer) -> int | None:
+def _id_of(name: str, named: Mapping[str, Any], config: Mapping[str, Any], backend: hf.Tokenizer) -> Any:
     given = named.get(name)
     content = given.get("content") if isinstance(given, Mapping) else given
     if isinstance(content, str) and (found := backend.token_to_id(content)) is not None:
         return found
     theirs = config.get(f"{name}_id")
-    first = theirs[0] if isinstance(theirs, list) and theirs else theirs
-    return first if isinstance(first, int) else None
+    return theirs[0] if isinstance(theirs, list) and theirs else theirs
+
+
+def _in_vocabulary(given: Any, vocab_size: int) -> int | None:
+    """Return an id of the vocabulary, None for any other value: early Llama models have a pad_token_id of -1."""
+    return given if isinstance(given, int) and 0 <= given < vocab_size else None

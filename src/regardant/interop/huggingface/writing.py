@@ -7,7 +7,7 @@ FOLDER/generation_config.json                the search by which transformers wr
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ from regardant.interop.given import Given
 from regardant.interop.huggingface.families import LAYOUTS
 from regardant.interop.huggingface.folder import CONFIG, GENERATION, PREPROCESSOR, WEIGHTS
 from regardant.interop.huggingface.layouts import CheckpointLayout, config_of, put_at, recipe_of, value_at
-from regardant.interop.huggingface.reading import BILINEAR, sizes_of, with_image
+from regardant.interop.huggingface.reading import BILINEAR, TEXTS, sizes_of, with_image
 from regardant.interop.huggingface.tokenizer import files_of
+from regardant.interop.settings import file_ids
 
 FREE = frozenset(
     {
@@ -41,9 +42,6 @@ FREE = frozenset(
     }
 )
 """Fields of a model and its head that no layout depends on."""
-
-TEXTS = ("language_modelling", "translation")
-"""Tasks whose models write texts."""
 
 
 def export(given: Given, folder: Path) -> None:
@@ -66,7 +64,11 @@ def export(given: Given, folder: Path) -> None:
 def layout_for(given: Given) -> tuple[CheckpointLayout, dict[str, Any]]:
     """Return the layout that expresses a run, and its config.json. Raises RunError, with every reason, if none does."""
     task = given.config.task
-    known = [one for one in LAYOUTS if one.task == task and (one.tokenizer is None) == (given.tokenizers is None)]
+    known = [
+        one
+        for one in LAYOUTS
+        if one.task == task and (given.image if one.tokenizer is None else given.tokenizers) is not None
+    ]
     if not known:
         tasks = ", ".join(sorted({one.task for one in LAYOUTS}))
         raise RunError(f"a run of {task} has no Hugging Face layout: export a run of {tasks} over texts or images")
@@ -138,7 +140,9 @@ def _keep_equal_widths(layout: CheckpointLayout, document: Mapping[str, Any], ag
 def _files(layout: CheckpointLayout, given: Given, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if given.tokenizers is not None:
         config |= _ids(layout, given.tokenizers)
-        yield from files_of(given.tokenizers.source, ends=layout.task == "translation")
+        length = given.model.max_length(given.model.inputs[0])
+        writes, ends = layout.task in TEXTS, layout.task == "translation"
+        yield from files_of(given.tokenizers.source, max_length=length, writes=writes, ends=ends)
     if given.labels:
         config["id2label"] = {str(number): label for number, label in enumerate(given.labels)}
         config["label2id"] = {label: number for number, label in enumerate(given.labels)}
@@ -151,8 +155,7 @@ def _files(layout: CheckpointLayout, given: Given, config: dict[str, Any]) -> It
 
 def _ids(layout: CheckpointLayout, tokenizers: Tokenizers) -> dict[str, Any]:
     """Return the sizes of the vocabulary and the ids of its special tokens, by their names in config.json."""
-    own = tokenizers.source
-    rows = getattr(own, "rows", range(own.vocab_size))
+    rows = file_ids(tokenizers.source)
     found: dict[str, Any] = {"vocab_size": sum(theirs is not None for theirs in rows)}
     named = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
     if layout.task == "translation":
@@ -169,8 +172,7 @@ def _ids(layout: CheckpointLayout, tokenizers: Tokenizers) -> dict[str, Any]:
 def _generation(given: Given) -> dict[str, Any]:
     """Return generation_config.json with the search of the run, which never writes special tokens."""
     assert given.tokenizers is not None
-    own = given.tokenizers.source
-    rows, config = getattr(own, "rows", range(own.vocab_size)), given.config.generation
+    rows, config = file_ids(given.tokenizers.source), given.config.generation
     ends = getattr(config, "ends", True)
     never = [rows[ours] for ours in (PAD, SOS, UNK, MASK, *(() if ends else (EOS,))) if rows[ours] is not None]
     found = _ids_of_generation(rows)
@@ -180,7 +182,7 @@ def _generation(given: Given) -> dict[str, Any]:
     return found | {"suppress_tokens": never}
 
 
-def _ids_of_generation(rows: Any) -> dict[str, Any]:
+def _ids_of_generation(rows: Sequence[int | None]) -> dict[str, Any]:
     pad = rows[PAD] if rows[PAD] is not None else rows[SOS] if rows[SOS] is not None else rows[EOS]
     start = rows[SOS] if rows[SOS] is not None else rows[EOS]
     return {"pad_token_id": pad, "bos_token_id": start, "decoder_start_token_id": start, "eos_token_id": rows[EOS]}

@@ -1,6 +1,6 @@
 """Translate the lines of standard input with CTranslate2 and the tokenizers of this folder.
 
-pip install ctranslate2 tokenizers
+pip install ctranslate2 numpy tokenizers
 echo "a dog sleeps ." | python sample.py
 """
 

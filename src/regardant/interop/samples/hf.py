@@ -74,11 +74,24 @@ class Model:
 
     def read(self, text: str) -> Any:
         """Return the token ids of a text, cut to the model's length, and their mask."""
-        if "mask" in self.settings:
-            text = text.replace("[MASK]", self.settings["mask"])
         longest = self.settings["max_length"]
+        if self.task == "masked_language_modelling":
+            if self.settings["encoded_after"] is not None:
+                ids = torch.tensor([self.with_blanks(text)[:longest]])
+                return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            text = text.replace("[MASK]", self.settings["mask"])
         read = self.tokenizer(text, return_tensors="pt", truncation=True, max_length=longest)
         return {name: read[name] for name in ("input_ids", "attention_mask")}
+
+    def with_blanks(self, text: str) -> list[int]:
+        """Return the token ids of a text, with that of the mask in place of each [MASK]."""
+        first, *others = text.split("[MASK]")
+        after, ids = self.settings["encoded_after"], list(self.tokenizer.encode(first, add_special_tokens=False))
+        skipped = len(self.tokenizer.encode(after, add_special_tokens=False))
+        for part in others:  # encoded after a full stop, so that it starts with a space only where the text has one
+            found = self.tokenizer.encode(after + part, add_special_tokens=False)
+            ids += [self.tokenizer.mask_token_id, *found[skipped:]]
+        return ids
 
     def translation(self, text: str) -> str:
         """Return a translation, by the search of generation_config.json, with a limit on its length by the source."""
@@ -115,7 +128,8 @@ class Model:
             return " ".join(f"{number:.6g}" for number in scores.tolist())
         ids = self.read(text)["input_ids"][0]
         scores[:, self.settings["never"]] = -float("inf")
-        for token in scores[ids == self.tokenizer.mask_token_id].argmax(-1).tolist():
+        blanks = (ids == self.tokenizer.mask_token_id).numpy()  # NumPy would take a tensor of one number as an index
+        for token in scores[blanks].argmax(-1).tolist():
             text = text.replace("[MASK]", self.tokenizer.decode([token]), 1)
         return text
 

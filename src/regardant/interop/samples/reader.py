@@ -39,10 +39,23 @@ class Model:
         """Return the token ids of a text, cut to the model's length."""
         if self.settings["task"] == "tagging":
             ids = [token for token, _ in self.words(text)]
+        elif self.settings["task"] == "masked_language_modelling":
+            ids = self.with_blanks(text)
         else:
-            ids = self.tokenizer.encode(text.replace("[MASK]", self.settings["mask"])).ids
+            ids = self.tokenizer.encode(text).ids
         longest, after = self.settings["max_length"], self.settings["after"]
         return ids if len(ids) <= longest else [*ids[: longest - len(after)], *after]
+
+    def with_blanks(self, text: str) -> list[int]:
+        """Return the token ids of a text, with that of the mask in place of each [MASK]."""
+        after, mask = self.settings["encoded_after"], self.settings["mask_id"]
+        if after is None:  # the tokenizer reads a mask in a text
+            return list(self.tokenizer.encode(text.replace("[MASK]", self.settings["mask"])).ids)
+        first, *others = text.split("[MASK]")
+        ids, skipped = list(self.tokenizer.encode(first).ids), len(self.tokenizer.encode(after).ids)
+        for part in others:  # encoded after a full stop, so that it starts with a space only where the text has one
+            ids += [mask, *self.tokenizer.encode(after + part).ids[skipped:]]
+        return ids
 
     def words(self, text: str) -> list[tuple[int, bool]]:
         """Return the token ids of a text, tokenised word by word, each with True if it begins a word."""

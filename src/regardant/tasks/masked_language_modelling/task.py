@@ -18,7 +18,7 @@ from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
 from regardant.errors import DataError
 from regardant.evaluation.masked_tokens import score_masked_tokens
 from regardant.interop.parity import TestTexts
-from regardant.interop.settings import rows_of
+from regardant.interop.settings import file_ids
 from regardant.modalities import TextModalityConfig
 from regardant.modalities.text import TextCodec
 from regardant.models.heads import NextTokenConfig
@@ -27,7 +27,7 @@ from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.config import ItemsConfig
 from regardant.tasks.items.data import MARKER, EncodedItems
 from regardant.tasks.items.prepare import PreparedItems, build, keep_items, seeded
-from regardant.tasks.items.trained import TrainedItems, tokens_of
+from regardant.tasks.items.trained import TrainedItems, cut_note, tokens_of
 from regardant.tasks.masked_language_modelling.job import MaskedBatches, MaskedLanguageModellingJob
 from regardant.training.metrics import Metric
 
@@ -107,7 +107,7 @@ class MaskedLanguageModel(TrainedItems):
         """Return the candidates of the first blank."""
         return [(one["token"], one["probability"]) for one in found.details["blanks"][0]]
 
-    def scored(self, split: EncodedItems) -> dict[str, Any]:
+    def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
         batches = self.batches(split)
         return score_masked_tokens(self.model, map(batches.load, batches.plan(0)), self.device).as_dict()
 
@@ -129,23 +129,27 @@ class MaskedLanguageModel(TrainedItems):
         )
 
     def exchanged(self, name: str, split: EncodedItems) -> Exchange:
-        """Return the texts with their middle token replaced by a blank."""
-        before, after = map(len, self.codec.tokenizer.frame)
+        """Return the texts with their middle token replaced by a blank, with the spaces of that token around it."""
+        tokenizer = self.codec.tokenizer
+        before, after = map(len, tokenizer.frame)
         texts, expected = [], []
         for number in range(len(split)):
             ids = self.codec.cut(split.items[number], self.max_length).tolist()
             ids = ids[before : len(ids) - after]
-            parts = ids[: len(ids) // 2], ids[len(ids) // 2 + 1 :]
-            text = f" {BLANK} ".join(map(self.codec.tokenizer.decode, parts)).strip()
+            middle, whole = len(ids) // 2, tokenizer.decode(ids)
+            start, end = tokenizer.spans(ids)[middle]
+            # The space before a word is a part of its first token, and `decode` hides that of a token alone.
+            space = " " if tokenizer.hides_space and whole[start:end].startswith(" ") else ""
+            text = f"{whole[:start]}{space}{BLANK}{whole[end:]}"
             if len(self.codec.encode_with_blanks(text, BLANK)) <= self.max_length:
                 texts.append(text)
-                expected.append(text.replace(BLANK, self.codec.tokenizer.decode([ids[len(ids) // 2]])))
+                expected.append(text.replace(BLANK, tokenizer.decode([ids[middle]])))
         test = TestTexts(name, texts, texts, "accuracy", percent_equal(expected), tokens_of(self.codec))
         return Exchange(test, lambda texts: [one.answer for one in self.predict(texts)], self.text_scores)
 
     def text_scores(self, texts: Sequence[str], references: Sequence[str]) -> list[NDArray[Any]]:
         """Return the logits at each token of a text, in the order of the ids in the tokenizer's file."""
-        rows = rows_of(self.codec.tokenizer)
+        rows = file_ids(self.codec.tokenizer)
         known = sorted((theirs, own) for own, theirs in enumerate(rows) if theirs is not None)
         order = [own for _, own in known]
         return [scores[:, order] for scores in super().text_scores(texts, references)]
@@ -157,7 +161,7 @@ class MaskedLanguageModel(TrainedItems):
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:
         return [
             f"{name}: loss {scores['loss']:.4f} nats per masked token, perplexity {scores['perplexity']:.2f}, accuracy "
-            f"{scores['accuracy']:.2%}, {scores['tokens']:,} masked tokens"
+            f"{scores['accuracy']:.2%}, {scores['tokens']:,} masked tokens{cut_note(scores)}"
         ]
 
     def _filled(self, item: str) -> Prediction:

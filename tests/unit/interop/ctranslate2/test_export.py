@@ -4,7 +4,7 @@ import pytest
 
 from regardant.data.tokenizers import Tokenizers
 from regardant.errors import ConfigError, RunError
-from regardant.interop.ctranslate2.export import export, exported
+from regardant.interop.ctranslate2.export import export, exported, require_intact
 
 
 @pytest.fixture
@@ -79,6 +79,26 @@ def test_an_export_without_a_whole_record_of_its_origin_is_made_anew(build, toke
     (folder / "model.bin").write_bytes(b"torn")
     exported(build(), tokenizers, folder, "int8")
     assert (folder / "model.bin").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", ["model.bin", "shared_vocabulary.json", "origin.sha256"])
+def test_an_export_whose_files_changed_is_named(build, tokenizers, folder, name):
+    exported(build(), tokenizers, folder, "int8")
+    (folder / "threads.json").write_text("{}", encoding="utf-8")  # measured when an export is opened
+    require_intact(folder)
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[:-2] + b"x\n")
+    with pytest.raises(RunError, match=f"^{folder} is not what was exported: remove it"):
+        require_intact(folder)
+
+
+def test_an_export_of_an_earlier_version_has_no_hash_of_its_files(build, tokenizers, folder):
+    exported(build(), tokenizers, folder, "int8")
+    (folder / "origin.sha256").write_text(64 * "0", encoding="ascii")
+    require_intact(folder)
+    (folder / "origin.sha256").write_text("", encoding="ascii")
+    with pytest.raises(RunError, match="is not what was exported"):
+        require_intact(folder)
 
 
 def test_an_export_that_fails_leaves_the_old_one(build, tokenizers, folder, monkeypatch):

@@ -1,7 +1,10 @@
 """Runs in every format: the export answers as its run does, and its sample runs without this program."""
 
+import ast
 import json
 import random
+import sys
+from importlib.resources import files
 
 import pytest
 import torch
@@ -9,6 +12,8 @@ from torch.testing import assert_close
 
 from regardant import run
 from regardant.errors import ConfigError, RunError
+from regardant.interop.parity import sample_of
+from regardant.run.exporting import NEEDS
 from regardant.tasks import load_recipe
 from tests.unit.interop.samples import sample
 
@@ -159,3 +164,27 @@ def test_padding_and_other_lengths_change_no_score(trained_on_labels, tmp_path):
     with torch.inference_mode():
         expected = torch.cat([own.trained.item_scores([one]) for one in encoded])
     assert_close(program(own.trained.codec.collate(encoded)), expected, atol=1e-5, rtol=0)
+
+
+def test_a_mark_of_a_blank_is_text_to_a_classifier(trained_on_labels, tmp_path):
+    own = trained_on_labels("input.tokenizer={kind: byte}", "training.max_updates=1", "training.validate_every=1")
+    own.export("torch", tmp_path / "there")
+    model = sample_of(tmp_path / "there").Model(tmp_path / "there")
+    assert model.ids("a [MASK]") == own.trained.encoded("a [MASK]").tolist()
+
+
+SAMPLES = [
+    ("hf", "hf"),
+    ("ctranslate2", "ctranslate2_translator"),
+    ("onnx", "onnx_translator"),
+    ("onnx", "onnx_writer"),
+]
+
+
+@pytest.mark.parametrize(("to", "name"), [*SAMPLES, ("onnx", "reader"), ("torch", "reader")])
+def test_an_export_names_every_package_that_its_sample_imports(to, name):
+    text = files("regardant.interop").joinpath("samples", f"{name}.py").read_text("utf-8")
+    body = ast.parse(text).body
+    imported = {alias.name.partition(".")[0] for one in body if isinstance(one, ast.Import) for alias in one.names}
+    imported |= {one.module.partition(".")[0] for one in body if isinstance(one, ast.ImportFrom)}
+    assert imported - sys.stdlib_module_names <= set(NEEDS[to].split())

@@ -65,3 +65,25 @@ def test_transformers_opens_an_export_and_computes_the_same(pair, tmp_path, name
         inputs["decoder_input_ids"] = inputs["input_ids"]
     with torch.inference_mode():
         assert_close(opened(**inputs).logits, both.theirs(**inputs).logits, atol=1e-6, rtol=1e-5)
+
+
+NO_ONE = [None, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "around"),
+    [
+        ("bert", 20, ["[CLS]", "[SEP]"]),
+        ("roberta", 18, ["<s>", "</s>"]),
+        ("gpt2", 32, NO_ONE),
+        ("llama", 32, NO_ONE),
+        ("marian", 32, NO_ONE),
+    ],
+)
+def test_an_export_names_the_length_of_the_model_and_the_tokens_around_a_text(pair, tmp_path, name, length, around):
+    both = pair(name)
+    both.run.export("hf", tmp_path / "there")
+    opened = type(both.tokenizer).from_pretrained(tmp_path / "there")
+    assert opened.model_max_length == length
+    assert [opened.cls_token, opened.sep_token] == around
+    assert len(opened) == len(both.tokenizer), "no name of a token that the model lacks"

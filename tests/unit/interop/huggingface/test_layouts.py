@@ -2,16 +2,19 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from regardant.errors import RunError
+from regardant.interop.given import Given
 from regardant.interop.huggingface import forms
 from regardant.interop.huggingface.families import LAYOUTS
 from regardant.interop.huggingface.forms import Sizes
 from regardant.interop.huggingface.layouts import ACTIVATIONS, config_of, recipe_of
 from regardant.interop.huggingface.reading import layout_of
+from regardant.interop.huggingface.writing import layout_for
 from regardant.layers.multi_head import HeadShape
 from tests.unit.interop.huggingface.names import NAMES
 
@@ -94,3 +97,10 @@ def test_no_two_entries_name_one_tensor():
             entries = [*layout.weights, *(one for some in layout.layers.values() for one in some)]
             names = [name for one in entries for name in getattr(one, side)]
             assert len(names) == len(set(names)), layout.architecture
+
+
+def test_items_that_are_neither_texts_nor_images_have_no_layout():
+    """Recordings and series, say, whose classifiers are of the task of a ViT."""
+    given = Given(None, SimpleNamespace(task="classification"), None, None, ["a", "b"])
+    with pytest.raises(RunError, match=r"^a run of classification has no Hugging Face layout: .* texts or images$"):
+        layout_for(given)

@@ -8,6 +8,7 @@ import torch
 
 from regardant import run
 from regardant.errors import ConfigError, RunError
+from regardant.interop.parity import sample_of
 from regardant.run.importing import import_model
 from regardant.tasks import load_recipe
 from tests.unit.interop.samples import sample
@@ -25,6 +26,7 @@ TRAINING = {
     "processes": 1,
     "schedule": {"kind": "constant", "learning_rate": 1e-2, "warmup_steps": 2},
 }
+LIKE_BERT = f"model={{{SIZES}, {', '.join(BERT)}, feed_forward: {{activation: gelu}}, tie_embeddings: true}}"
 MASKED = {
     "task": "masked_language_modelling",
     "input": {"tokenizer": {"kind": "word", "lowercase": True}},
@@ -44,6 +46,15 @@ VIT = (
     "head.pooling=class_token",
 )
 TEXT = "the cat [MASK] a red tree"
+BLANKS = [
+    "the [MASK].",
+    "a [MASK]s, cat",
+    "[MASK], dog",
+    "cat [MASK] [MASK].",
+    "dog[MASK][MASK]",
+    "[MASK]",
+    "a [MASK] tree",
+]
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +77,47 @@ def masked(made_once):
         texts = [" ".join(generator.choice(words, generator.integers(1, 15))) for _ in range(100)]
         (folder.parent / "masked.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
         recipe = {**MASKED, "data": {"source": str(folder.parent / "masked.txt")}}
-        model = f"model={{{SIZES}, {', '.join(BERT)}, feed_forward: {{activation: gelu}}, tie_embeddings: true}}"
-        assert run.train(load_recipe(recipe, [model]), folder, log=lambda line: None).finished
+        assert run.train(load_recipe(recipe, [LIKE_BERT]), folder, log=lambda line: None).finished
 
     return run.load(made_once("masked-like-bert", train))
+
+
+@pytest.fixture(scope="module", params=["word", "bpe"])
+def punctuated(request, made_once):
+    """A masked language model of texts in which punctuation stands right behind words."""
+
+    def train(folder):
+        words, marks = ["cat", "cats", "dog", "dogs", "bird", "tree"], [".", ",", ""]
+        generator = np.random.default_rng(2)
+        texts = [
+            " ".join(f"{word}{generator.choice(marks)}" for word in generator.choice(words, generator.integers(2, 7)))
+            for _ in range(400)
+        ]
+        path = folder.parent / f"punctuated-{request.param}.txt"
+        path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+        recipe = {**MASKED, "data": {"source": str(path)}, "input": {"tokenizer": {"kind": request.param}}}
+        assert run.train(load_recipe(recipe, [LIKE_BERT]), folder, log=lambda line: None).finished
+
+    return run.load(made_once(f"punctuated-{request.param}", train))
+
+
+@pytest.mark.usefixtures("shapes_unchecked")  # sizes of a graph are symbols
+@pytest.mark.parametrize("to", ["hf", "torch"])
+def test_text_right_behind_a_blank_is_read_as_here(punctuated, tmp_path, to):
+    exported = punctuated.export(to, tmp_path / "there")
+    assert exported.parity.largest_difference < 1e-4 and exported.parity.identical > 0.9, exported.parity.table()
+    model, own = sample_of(tmp_path / "there").Model(tmp_path / "there"), punctuated.trained
+    lines = BLANKS if to == "hf" else [*BLANKS, "a <mask> [MASK]"]  # which transformers reads as two blanks
+    for line in lines:
+        read = model.read(line)["input_ids"][0].tolist() if to == "hf" else model.ids(line)
+        assert read == own.encoded(line).tolist(), line
+    assert model.answers(lines) == [one.answer for one in punctuated.predict(lines)]
+
+
+def test_some_compared_texts_have_a_blank_right_before_punctuation(punctuated):
+    texts = punctuated.trained.exchange().test.texts
+    assert len(texts) > 10 and all(text.count("[MASK]") == 1 for text in texts)
+    assert any(text.partition("[MASK]")[2].startswith((".", ",")) for text in texts)
 
 
 def test_blanks_are_filled_in_as_here(masked, pipeline, tmp_path):

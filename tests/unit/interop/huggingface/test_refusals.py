@@ -8,6 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from regardant import run
+from regardant.data.tokenizers import Tokenizers
+from regardant.data.vocabulary import PAD
 from regardant.errors import DataError, RegardantError, RunError
 from regardant.run.importing import import_model
 
@@ -110,6 +112,12 @@ def test_a_setting_that_cannot_be_expressed_is_named_with_its_value(copied, case
     name, changed, phrases = REFUSED[case]
     line = refusal(copied(name, **changed))
     assert all(phrase in line for phrase in phrases), line
+
+
+@pytest.mark.parametrize("number", [-1, 40])
+def test_an_id_outside_the_vocabulary_is_no_token(copied, tmp_path, number):
+    import_model(copied("llama", pad_token_id=number), tmp_path / "run", log=lambda line: None)
+    assert Tokenizers.load(tmp_path / "run" / "tokenizer.json").source.config.special[PAD] is None
 
 
 @pytest.mark.parametrize(

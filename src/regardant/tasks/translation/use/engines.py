@@ -3,6 +3,7 @@
 RUN/engines/NAME    an export, made at its first use and again when the weights change
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from regardant.config.did_you_mean import did_you_mean
-from regardant.errors import ConfigError
+from regardant.errors import ConfigError, RunError, first_line
 from regardant.generation.config import GenerationConfig
+from regardant.generation.length_penalty import Hypothesis
 from regardant.generation.search import ModelSearcher, Searcher
 from regardant.layers.linear import Layouts
 from regardant.tasks.translation.use.translator import Translator
@@ -51,20 +53,39 @@ class Engines:
 
     def differences(self, sources: Sequence[NDArray[Any]]) -> dict[str, tuple[float, str]]:
         """Return the largest difference between an export's and the model's log-probability per token, in nats, and the
-        source where it occurs, by name of an export in the folder. Both score the export's greedy translations."""
-        native, greedy = self.ready["torch"], GenerationConfig(beam_size=1)
-        found = {}
+        source where it occurs, by name of an export in the folder. Both score the export's greedy translations.
+
+        Only translations that end have a score. An export with none has the difference NaN and an empty place.
+
+        Raises ConfigError if the engine is not installed, RunError for a damaged export.
+        """
+        native = self.ready["torch"]
+        found: dict[str, tuple[float, str]] = {}
         for folder in sorted(self.folder.glob("ctranslate2-*")):
-            searcher = self._searcher(folder)
-            written = searcher.search(sources, [[] for _ in sources], greedy, native.max_length - 1)
-            best = [(number, one[0]) for number, one in enumerate(written) if one[0].finished]
+            written = self._greedy(folder, sources)
+            best = [(number, one) for number, one in enumerate(written) if one.finished]
             scores = native.scores([sources[number] for number, _ in best], [one.tokens for _, one in best])
             off = [
                 (abs(one.log_probability - score) / (len(one.tokens) + 1), f"validation item {number + 1}")
                 for (number, one), score in zip(best, scores, strict=True)
             ]
-            found[folder.name] = max(off, default=(0.0, "no finished translation"))
+            # A NaN is the largest: all comparisons with it are false, so that `max` alone could lose it.
+            found[folder.name] = max(off, key=lambda one: (math.isnan(one[0]), one[0]), default=(math.nan, ""))
         return found
+
+    def _greedy(self, folder: Path, sources: Sequence[NDArray[Any]]) -> list[Hypothesis]:
+        """Return the export's greedy translation of each source. Raises RunError for a damaged export."""
+        from regardant.interop.ctranslate2.export import require_intact  # an extra
+
+        require_intact(folder)
+        try:
+            searcher = self._searcher(folder)
+            length = self.ready["torch"].max_length - 1
+            found = searcher.search(sources, [[] for _ in sources], GenerationConfig(beam_size=1), length)
+        except (RuntimeError, ValueError, LookupError) as error:  # all that CTranslate2 raises for a damaged file
+            why = f"{folder} cannot be read ({first_line(error)})"
+            raise RunError(f"{why}: remove it; it is exported again when an engine needs it") from error
+        return [one[0] for one in found]
 
     def _in_bfloat16(self) -> Translator:
         native = self.ready["torch"]

@@ -4,6 +4,7 @@ import copy
 import math
 import os
 import shutil
+import zlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,6 +31,23 @@ from tests.runs import MadeOnce, runs_of
 
 os.environ["REGARDANT_CACHE"] = ""  # each test times its own steps, and the user's cache is left alone
 torch.set_num_threads(1)  # sums have one order, and parallel test processes do not compete for cores
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    seed(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    seed(item)
+
+
+def seed(item: pytest.Item) -> None:
+    """Seed torch by the name of the test, so that it draws the same whatever ran before it in its process."""
+    file, _, name = item.location  # xdist appends the group of a test to its nodeid
+    torch.manual_seed(zlib.crc32(f"{file}::{name}".encode()))
+
 
 TINY: dict[str, Any] = {
     "data": {

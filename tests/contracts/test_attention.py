@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from regardant.attention import AttentionConfig, ScaledDotProduct
 from regardant.attention.linformer import LinformerConfig
+from regardant.attention.masks import FIELDS
 from regardant.attention.scaled_dot_product import sdpa
 from regardant.attention.scored import ScoredAttention
 from regardant.checks.contracts import CONTRACTS
@@ -51,6 +54,28 @@ def test_a_mechanism_that_claims_to_list_pairs_is_asked_to_drop_them():
 
     with pytest.raises(AssertionError, match="sparse-pairs"):
         CONTRACTS["what training drops is dropped from the weights"].keep(Claims)
+
+
+HONOURS = {
+    "additive cosine entmax general graph_attention hard scaled_dot_product top_k": FIELDS,
+    "segment sparse strided window": ("causal", "keys", "bias", "query_positions", "key_positions"),
+    "linear lsh performer": ("causal", "keys"),
+    "linformer local_predictive": ("keys",),
+    "location": ("causal", "keys", "pairs", "bias"),
+}
+"""What mechanisms promise: contracts leave out what they do not."""
+
+
+def test_mechanisms_honour_what_was_promised():
+    made = {kind: config().build(num_heads=2, head_size=4) for kind, config in AttentionConfig.kinds().items()}
+    own = {kind: one for kind, one in made.items() if type(one).__module__.startswith("regardant.")}
+    promised = {kind: set(fields) for kinds, fields in HONOURS.items() for kind in kinds.split()}
+    assert {kind: set(one.honours) for kind, one in own.items()} == promised
+    assert [kind for kind, one in own.items() if not one.has_scores] == ["linformer"]
+    table = Path(__file__).parents[2] / "docs" / "mechanisms.md"
+    rows = [line.split(" | ") for line in table.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    causal = {row[0].strip("| `"): row[3].startswith("yes") for row in rows if len(row) == 5}
+    assert causal == {kind: "causal" in fields for kind, fields in promised.items()}
 
 
 def test_every_mechanism_of_the_package_is_under_contract():

@@ -6,6 +6,7 @@ import pytest
 
 from regardant import run
 from regardant.tasks import load_recipe
+from tests.runs import STEADY
 
 MOTIF, SHUFFLED = "TATAAA", "AATATA"
 """The TATA box of promoters, and the same letters in another order."""
@@ -19,7 +20,7 @@ RECIPE = {
         "max_updates": 150,
         "batch_tokens": 1024,
         "validate_every": 150,
-        "precision": "float32",
+        **STEADY,
         "optimizer": {"kind": "muon"},
         "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 20},
     },

@@ -4,6 +4,7 @@ import pytest
 
 from regardant import config, run
 from regardant.tasks import load_recipe
+from tests.runs import STEADY
 
 BLIND = ("input.degree=false", "input.random_walk=0", "input.distance_bias=0")
 
@@ -17,7 +18,8 @@ BLIND = ("input.degree=false", "input.random_walk=0", "input.distance_bias=0")
     ],
 )
 def test_families_are_told_apart_by_their_structure(tmp_path, overrides, least, most):
-    given = ["data.size=1000", "data.test_size=200", "training.max_epochs=8", "training.attention_kernel=sdpa"]
+    given = ["data.size=1000", "data.test_size=200", "training.max_epochs=8"]
+    given += [f"training.{name}={value}" for name, value in STEADY.items()]
     given += ["training.validate_every=40", "training.schedule.learning_rate=3e-3", "model.num_layers=2"]
     recipe = load_recipe(config.recipe("graph-families"), [*given, *overrides])
     assert run.train(recipe, tmp_path / "run", lambda line: None).finished

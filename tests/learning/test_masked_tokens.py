@@ -6,6 +6,7 @@ import pytest
 
 from regardant import run
 from regardant.tasks import load_recipe
+from tests.runs import STEADY
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve", "finn"]
 
@@ -20,7 +21,7 @@ RECIPE = {
         "max_updates": 400,
         "batch_tokens": 512,
         "validate_every": 400,
-        "precision": "float32",
+        **STEADY,
         "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 40},
     },
 }

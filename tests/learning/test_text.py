@@ -8,6 +8,7 @@ import pytest
 from regardant import config as configuration
 from regardant import run
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
+from tests.runs import STEADY
 
 POEM = """Under the bridge the river goes,
   and nobody asks it why;
@@ -28,7 +29,7 @@ RECIPE = {
         "max_updates": 300,
         "batch_tokens": 320,
         "validate_every": 300,
-        "precision": "float32",
+        **STEADY,
         "schedule": {"kind": "linear", "learning_rate": 5e-3, "warmup_steps": 20},
         "averaging": {"kind": "none"},
     },

@@ -16,6 +16,7 @@ from regardant.data.parallel import Splits
 from regardant.data.vocabulary import EOS
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.tasks.translation.look.alignment import choose_alignment, word_attention
+from tests.runs import STEADY
 
 pytestmark = pytest.mark.xdist_group("toys")  # one process makes what all tests share
 
@@ -43,7 +44,7 @@ TOY = {
         "max_updates": 500,
         "batch_tokens": 800,
         "validate_every": 500,
-        "precision": "float32",
+        **STEADY,
         "label_smoothing": 0.0,
         "schedule": {"kind": "linear", "learning_rate": 1e-2, "warmup_steps": 50},
         "averaging": {"kind": "ema", "decay": 0.95},

@@ -53,7 +53,13 @@ def tiny(folder: Path) -> dict[str, Any]:
             "encoder": {"num_layers": 1},
             "decoder": {"num_layers": 1},
         },
-        "training": {"max_updates": 20, "batch_tokens": 512, "validate_every": 10, "precision": "float32"},
+        "training": {
+            "max_updates": 20,
+            "batch_tokens": 512,
+            "validate_every": 10,
+            "precision": "float32",
+            "attention_kernel": "sdpa",
+        },
         "evaluation": {"bootstrap_samples": 10},
     }
 

@@ -177,6 +177,11 @@ def continuing_models():
 CONTINUING = continuing_models()
 
 
+def test_models_with_every_kind_of_state_continue():
+    kinds = {"scaled_dot_product", "general", "additive", "segment", "window", "linear", "lsh", "convolution", "dense"}
+    assert kinds | {"recurrent", "recurrent/gru", "feed_forward/convolution"} <= set(CONTINUING)
+
+
 @pytest.mark.parametrize("config", CONTINUING.values(), ids=CONTINUING)
 def test_a_prompt_is_read_once_for_all_samples(monkeypatch, config):
     torch.manual_seed(3)

@@ -57,6 +57,26 @@ def test_images_are_shifted_by_up_to_an_eighth_of_their_side(size):
     assert_allclose([np.min(places, 0), np.max(places, 0)], [[-size // 8] * 2, [size // 8] * 2])
 
 
+def test_images_are_rotated_by_up_to_15_degrees():
+    dot = np.zeros((65, 65, 1), np.float32)
+    dot[31:34, 56:59] = 1  # right of the middle
+    places = [np.argwhere(augmented(dot, ["rotate"], [number])[..., 0] > 0.5).mean(0) - 32 for number in range(200)]
+    angles = np.degrees([np.arctan2(down, right) for down, right in places])
+    assert -16.5 < angles.min() < -13 and 13 < angles.max() < 16.5
+
+
+def test_crops_keep_at_least_three_fifths_of_the_area():
+    ramps = np.stack(np.meshgrid(*[np.linspace(0, 1, 64, dtype=np.float32)] * 2), -1)
+    found = [augmented(ramps, ["crop"], [number]) for number in range(200)]
+    kept = [np.prod(one.max((0, 1)) - one.min((0, 1))) for one in found]
+    assert 0.55 < min(kept) < 0.7 and max(kept) > 0.9
+
+
+def test_brightness_and_contrast_change_by_up_to_a_fifth():
+    found = [augmented(np.full((8, 8, 1), 0.5, np.float32), ["brightness"], [number]).mean() for number in range(200)]
+    assert 0.2 < min(found) < 0.4 and 0.6 < max(found) < 0.8
+
+
 def job_of(tmp_path, *overrides):
     config = load_recipe(recipe("digits-vit"), [*SHORT, *overrides])
     return task_named("classification").prepare(config, tmp_path / "run", lambda line: None).job

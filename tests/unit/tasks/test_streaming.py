@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 import torch
 
 from regardant import run
+from regardant.data.batching import Arrays, pad
 from regardant.data.shards import START, Position
+from regardant.data.tokenizers import Tokenizers
 from regardant.errors import RunError
-from regardant.tasks import load_recipe
+from regardant.tasks import load_recipe, task_named
 from regardant.tasks.language_modelling.streaming import WindowsBuffer
 from regardant.tasks.streaming import ShardedBatch, StreamedBatches, StreamedJob, divided
+from regardant.tasks.translation.learn.streaming import PairsBuffer
 from regardant.training.checkpoints import latest_checkpoint, load_checkpoint, load_weights
 from regardant.training.processes import Group
 from tests.unit.conftest import ENGLISH
@@ -39,17 +43,19 @@ class Counted:
 
 
 class Threads(Group):
-    """A group of threads in the place of processes."""
+    """A group of two threads in the place of processes."""
+
+    def __init__(self, rank, rows, barrier):
+        super().__init__(rank, 2)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "barrier", barrier)
 
     def gathered(self, numbers):
-        SHARED["rows"][self.rank] = torch.tensor(numbers, dtype=torch.float64)
-        SHARED["barrier"].wait()
-        rows = torch.stack([SHARED["rows"][rank] for rank in range(2)])
-        SHARED["barrier"].wait()
+        self.rows[self.rank] = torch.tensor(numbers, dtype=torch.float64)
+        self.barrier.wait()
+        rows = torch.stack([self.rows[rank] for rank in range(2)])
+        self.barrier.wait()
         return rows
-
-
-SHARED = {"rows": {}, "barrier": threading.Barrier(2)}
 
 
 def predicted(planned, batches):
@@ -81,22 +87,18 @@ def test_the_same_buffer_is_planned_alike_after_a_checkpoint():
 
 
 def test_processes_have_as_many_batches_and_count_them_together():
-    found = {}
+    rows, barrier = {}, threading.Barrier(2, timeout=20)  # a thread that fails ends the wait of the other
 
     def work(rank, size):
         batches = StreamedBatches(Counted([size]), seed=1)
-        batches.share(Threads(rank, 2))
+        batches.share(Threads(rank, rows, barrier))
         planned = batches.plan(0)
-        found[rank] = ([one.targets for one in planned], predicted(planned, batches), batches.positions)
+        return [one.targets for one in planned], predicted(planned, batches), batches.positions
 
-    others = [threading.Thread(target=work, args=(rank, size)) for rank, size in ((0, 200), (1, 60))]
-    for one in others:
-        one.start()
-    for one in others:
-        one.join()
-    (counts, mine, positions), (same, others_, same_positions) = found[0], found[1]
+    with ThreadPoolExecutor(2) as pool:
+        (counts, mine, positions), (same, others, same_positions) = pool.map(work, (0, 1), (200, 60))
     assert counts == same and positions == same_positions and len(positions) == 2
-    assert (sorted(mine), sorted(others_)) == (list(range(1, 200)), list(range(1, 60)))
+    assert (sorted(mine), sorted(others)) == (list(range(1, 200)), list(range(1, 60)))
     assert sum(counts) == 199 + 59
 
 
@@ -192,6 +194,53 @@ def test_processes_that_average_gradients_train_on_unequal_shards(recipe, tmp_pa
     data = {**recipe["data"], "shards": f"{tmp_path}/*.txt"}
     outcome = train({**recipe, "data": data}, tmp_path / "run", processes=2, strategy="ddp", max_updates=160)
     assert outcome.cursor.update == 160
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["by share", "by name"])
+def test_no_held_out_document_is_trained_on(recipe, tmp_path, named):
+    shards = Path(recipe["data"]["shards"])
+    data = {**recipe["data"], "validation_share": 0.1, "test_share": 0.1, "sample_rows": 2000}
+    if named:
+        data["validation"] = str(shards.parent / "5.txt")
+    config = load_recipe({**recipe, "data": data})
+    job = task_named("language_modelling").prepare(config, tmp_path / "run", lambda line: None).job
+    documents = [line for path in sorted(shards.parent.glob("*.txt")) for line in path.read_text().splitlines()]
+    held_out = {name: set(texts) for name, texts in config.data._sets().items() if name != "train"}
+    assert set(held_out) == {"validation", "test"} and all(len(texts) > 100 for texts in held_out.values())
+    if named:
+        assert held_out["validation"] == set((shards.parent / "5.txt").read_text().splitlines())
+    tokenizer, trained = Tokenizers.load(tmp_path / "run" / "tokenizer.json").target, set()
+    while (read := job.stream.stream.next())[0].passes == 0:
+        trained |= set(tokenizer.decode(read[1].tokens.tolist()).splitlines())
+    assert trained == set(documents) - held_out["validation"] - held_out["test"]
+
+
+class Ids:
+    """The codec of sources that are ids, with EOS after each."""
+
+    def lengths(self, lengths):
+        return lengths + 1
+
+    def collate(self, rows):
+        return pad(rows)
+
+
+def test_a_buffer_of_pairs_has_every_pair_that_fits_once_and_counts_its_targets():
+    lengths = [3, 30, 5, 2, 9, 40, 4] * 5
+    sources, targets = (
+        Arrays.join([[np.arange(5, 5 + length, dtype=np.int32) for length in order]])
+        for order in (lengths, lengths[::-1])
+    )
+    buffer = PairsBuffer(Ids(), sources, targets, batch_tokens=48, max_length=16)
+    fits = [row for row, pair in enumerate(zip(lengths, lengths[::-1], strict=True)) if max(pair) < 16]
+    assert 5 < len(fits) < len(lengths)
+    for size in (1, 2):
+        planned = buffer.plan(np.random.default_rng(0), size)
+        assert sorted(np.concatenate(planned).tolist()) == fits
+        for rows in planned:
+            batch = buffer.load(rows)
+            assert buffer.count(rows) == batch.count == sum(lengths[::-1][row] + 1 for row in rows)
+            assert batch.targets.numel() <= 48 // size
 
 
 def test_a_budget_in_passes_is_refused(recipe):

@@ -57,7 +57,7 @@ def test_many_such_updates_in_a_row_stop_training_and_keep_the_batch(trainer):  
     job = TinyJob()
     with torch.no_grad():
         job.model.head.weight[7] = torch.inf
-    made = trainer(job, max_updates=40)
+    made = trainer(job, max_updates=40, checkpoint_minutes=1e-9)
     with pytest.raises(
         RunError, match=r"10 updates in a row were not finite, .*in .*not-finite-00000010.pt: "
     ) as error:
@@ -73,8 +73,11 @@ def test_many_such_updates_in_a_row_stop_training_and_keep_the_batch(trainer):  
 
 
 def test_five_such_updates_in_a_row_are_too_many_whatever_the_weights_are(trainer):  # noqa: F811
+    """The newest checkpoint is of the last update that was made, since a skipped one may be due to the weights."""
+    made = trainer(SickJob(*range(5, 40)), max_updates=40, checkpoint_minutes=1e-9)
     with pytest.raises(RunError, match="the gradients of 5 updates in a row were not finite, the last at update 10"):
-        trainer(SickJob(*range(5, 40)), max_updates=40).fit()
+        made.fit()
+    assert latest_checkpoint(made.run).name == "update-00000005.pt"
 
 
 def test_such_updates_with_others_in_between_do_not_stop_training(trainer):  # noqa: F811

@@ -178,7 +178,7 @@ class Adder(TrainedItems):
     def answer(self, item: str, scores: Tensor) -> Prediction:
         return Prediction(item, f"{float(scores):.1f}", {"sum": float(scores)})
 
-    def scored(self, split: EncodedItems) -> dict[str, Any]:
+    def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
         return _metrics(self.answers(split))
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:

@@ -106,7 +106,10 @@ class LabelledFilesConfig(LabelledConfig):
         return content_key(labelled[0])
 
     def given(self, data: Path) -> list[Labelled]:
-        return list(self.items(data).values())
+        """Return the labelled files of a folder or archive that `test` matches; all of them if it matches none."""
+        items = self.items(data)
+        tests = [item for name, item in items.items() if self._split_of(name) == "test"]
+        return tests or list(items.values())
 
     def items(self, source: Path) -> dict[str, Labelled]:
         """Return the labelled files of a folder or archive by their paths inside it. Raises DataError."""

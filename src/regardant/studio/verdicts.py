@@ -18,8 +18,8 @@ MOST_RUNS = 8
 SIGNIFICANCE_LEVEL = 0.05
 """p-value below which a difference counts as significant."""
 
-TESTED = {"bleu": "against_first", "accuracy": "accuracy_from_first"}
-"""Keys of a comparison that hold a paired test, by the tested metric."""
+PAIRED_TESTS = ("against_first", "accuracy_from_first")
+"""Keys of a comparison that hold a paired test: of BLEU, and of the score that the comparison names as `tested`."""
 
 
 def routes(catalogue: Catalogue) -> APIRouter:
@@ -59,9 +59,9 @@ def compared(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Any]:
 def _tested(report: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
     for name, one in zip(names[1:], report["runs"][1:], strict=True):
         for test, scores in one["tests"].items():
-            for metric, key in TESTED.items():
+            for key in PAIRED_TESTS:
                 if found := scores.get(key):
-                    yield sentence(name, names[0], f"{metric} on {test}", found)
+                    yield sentence(name, names[0], f"{report.get('tested') or 'bleu'} on {test}", found)
 
 
 def sentence(name: str, first: str, score: str, found: Mapping[str, Any]) -> str:

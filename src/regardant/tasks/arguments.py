@@ -1,5 +1,6 @@
 """Checks of the arguments of a run: options that its task does not take, and names of test sets."""
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,16 @@ def refuse_options(doing: str, options: Mapping[str, Any]) -> None:
         raise ConfigError(f"{doing} without {', '.join(given)}: leave that out")
 
 
+def name_of_set(file: Path) -> str:
+    """Return the name of the test set in a file or folder. A folder given as `.` or `..` has its own name."""
+    # Path.resolve follows links: a link into a content-addressed store would be named by a hash.
+    return Path(os.path.abspath(file)).name
+
+
 def require_new_names(files: Sequence[Path], own: Collection[str], run: Path) -> None:
     """Raise ConfigError for test sets whose scores would replace others in RUN/evaluation, where the name of a file
     names its scores. `own` are the names of the run's own sets."""
-    names = [Path(file).name for file in files]
+    names = [name_of_set(file) for file in files]
     for name in names:
         if name in own:
             raise ConfigError(f"--data {name} has the name of a test set of {run}: rename the file")

@@ -230,15 +230,14 @@ class Trained:
         raise NotImplementedError
 
     def encoded_twice(self, count: int) -> list[tuple[Sequence[int], Sequence[int]]]:
-        """Return the tokens of up to `count` validation texts as training read them, and tokenised anew.
-
-        Empty: the run keeps no text to tokenise.
-        """
+        """Return the tokens of up to `count` validation texts as training read them, and tokenised anew. Empty: the run
+        keeps no text to tokenise."""
         return []
 
     def export_differences(self, count: int) -> dict[str, tuple[float, str]]:
         """Return the largest difference between an export's and the model's log-probability per token, in nats, and
-        its place, by name of the export. Both score the export's answers to up to `count` validation items."""
+        its place, by name of the export, for its answers to up to `count` validation items. An export without a
+        finished answer has NaN and no place. Raises ConfigError without its engine, RunError if it is damaged."""
         return {}
 
     def exchange(self, data: Sequence[Path] = ()) -> "Exchange | None":

@@ -49,6 +49,9 @@ UNCOMPARED = frozenset({"task"})
 PREDICTIONS = ".predictions.jsonl"
 
 
+TESTED = {"accuracy": "accuracy", "exact_match": "exact match", "zero_shot_accuracy": "zero-shot accuracy"}
+"""Names of the tested score, the share of right answers, by its key in the scores of a test set."""
+
 SIZES = ("items", "text_characters", "sentences")
 """Keys of scores that hold sizes of a test set, which do not depend on the model. Earlier versions kept no
 `text_characters`; `characters` are those after the first token."""
@@ -86,7 +89,8 @@ class ComparedRun:
     scores: Mapping[str, Mapping[str, float | None]]
     """Scores by test set and metric. None: not known, as the perplexity of pairs longer than the model."""
     accuracy_from_first: Mapping[str, Difference]
-    """Differences from the first run's accuracy by test set, where both keep their answers. Empty for the first run."""
+    """Differences from the first run's share of right answers by test set, where both keep their answers. Empty for the
+    first run."""
     settings: Sequence[str]
     """Settings that differ from those of the first run."""
 
@@ -97,12 +101,19 @@ class RunComparison:
 
     metrics: Sequence[Metric]
     sets: Sequence[str]
+    """Test sets that are the same for all runs."""
     runs: Sequence[ComparedRun]
+    tested: str
+    """Name of the score that is tested: the share of right answers."""
+    left_out: Sequence[str]
+    """Differences of the common test sets that are not compared, a line for each set."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for --json."""
         return {
             "metrics": [asdict(one) for one in self.metrics],
+            "tested": self.tested if any(run.accuracy_from_first for run in self.runs) else None,
+            "left_out": list(self.left_out),
             "runs": [
                 {
                     "run": str(run.folder),
@@ -122,6 +133,8 @@ class RunComparison:
         lines: list[str] = []
         for name in self.sets:
             lines += ["", *self._table(name).lines()]
+        if self.left_out:
+            lines += ["", *self._not_compared()]
         for run in self.runs[1:]:
             settings = [f"  {one}" for one in run.settings] or ["  none"]
             lines += ["", f"settings of {run.name} that differ from {self.runs[0].name}", *settings]
@@ -133,6 +146,8 @@ class RunComparison:
             Chapter(title=f"Test set: {name}", notes=[], parts=[self._table(name), *self._differences(name)])
             for name in self.sets
         ]
+        if self.left_out:
+            chapters.append(Chapter(title="Test sets left out", notes=self.left_out, parts=[]))
         chapters.append(Chapter(title="Validation during training", notes=[], parts=self._curves()))
         rows = [[run.name, "\n".join(run.settings) or "none"] for run in self.runs[1:]]
         table = Table(f"Settings that differ from {self.runs[0].name}", ["run", "settings"], rows, prose=True)
@@ -148,7 +163,10 @@ class RunComparison:
         )
 
     def _repr_html_(self) -> str:
-        return tables_in_notebook([self._table(name) for name in self.sets])
+        return tables_in_notebook([self._table(name) for name in self.sets], self._not_compared())
+
+    def _not_compared(self) -> list[str]:
+        return [f"not compared: {one}" for one in self.left_out]
 
     def _table(self, name: str) -> Table:
         scores = [run.scores[name] for run in self.runs]
@@ -158,7 +176,8 @@ class RunComparison:
             "run",
             *(f"{_wrapped(one.name)}\n{'higher' if one.higher_is_better else 'lower'} wins" for one in shown),
         ]
-        heads += [f"accuracy minus\n{self.runs[0].name}", "95 %\ninterval", "p"] if tested else []
+        minus = "\n".join([*wrap(f"{self.tested} minus", COLUMN_WIDTH + 1), self.runs[0].name])
+        heads += [minus, "95 %\ninterval", "p"] if tested else []
         rows = []
         for run, own in zip(self.runs, scores, strict=True):
             cells = [f"{own[metric.name]:.4f}" for metric in shown]
@@ -179,8 +198,8 @@ class RunComparison:
             return []
         chart = interval_chart(
             [Estimates(f"Difference from {self.runs[0].name}", rows)],
-            title=f"Difference in accuracy on {name}, with intervals; the numbers are in the table",
-            axis_label="difference in accuracy",
+            title=f"Difference in {self.tested} on {name}, with intervals; the numbers are in the table",
+            axis_label=f"difference in {self.tested}",
             decimals=4,
             differences=True,
         )
@@ -201,17 +220,18 @@ class RunComparison:
 
 
 def compare_runs(runs: Mapping[Path, tuple[ComparedConfig, Mapping[str, Any]]]) -> RunComparison:
-    """Compare run folders, given the configuration and the plan of each.
+    """Compare run folders, given the configuration and the plan of each. Test sets that differ between runs, such as
+    random validation sets of other seeds, are left out and named.
 
     Raises:
         RunError: a run was not evaluated or not trained, or no test set is the same for all.
     """
     (first, _), *_ = runs.values()
     scores = {folder: _evaluated(folder) for folder in runs}
-    sets = _shared(scores)
+    answers, left_out = _shared(scores)
+    sets, of_first = list(answers), next(iter(scores.values()))
+    tested_score = next((one for key, one in TESTED.items() if any(key in of_first[name] for name in sets)), "accuracy")
     metrics = [metric.name for metric in first.metrics]
-    answers = {name: [_read_answers(folder, name, scores[folder][name]) for folder in runs] for name in sets}
-    _require_same_targets(runs, answers)
     compared = []
     for number, (folder, name) in enumerate(zip(runs, names_from_where_paths_part(list(runs)), strict=True)):
         config, plan = runs[folder]
@@ -224,7 +244,7 @@ def compare_runs(runs: Mapping[Path, tuple[ComparedConfig, Mapping[str, Any]]]) 
         history = read_history(folder, plan, metrics)
         kept = {one: {key: scores[folder][one][key] for key in metrics if key in scores[folder][one]} for one in sets}
         compared.append(ComparedRun(folder, name, history, kept, tested, settings))
-    return RunComparison(first.metrics, sets, compared)
+    return RunComparison(first.metrics, sets, compared, tested_score, left_out)
 
 
 def _wrapped(name: str) -> str:
@@ -240,33 +260,48 @@ def _evaluated(folder: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for path in sorted((folder / "evaluation").glob("*.json")):
         try:
-            found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
+            found[path.name.removesuffix(".json")] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise RunError(f"{path} is damaged ({error}): evaluate {folder} anew") from error
     require_current(folder, list(found))
     return found
 
 
-def _shared(scores: Mapping[Path, Mapping[str, Any]]) -> list[str]:
+def _shared(scores: Mapping[Path, Mapping[str, Any]]) -> tuple[dict[str, list[KeptAnswers | None]], list[str]]:
+    """Return the answers of all runs by test set that is the same for all, and the differences of other common sets.
+
+    Raises RunError if no set is the same for all, and for answers that `_read_answers` refuses.
+    """
     first, *others = scores.values()
     common = [name for name in first if all(name in other for other in others)]
     if not common:
         known = "; ".join(f"{run} on {', '.join(sets)}" for run, sets in scores.items())
         raise RunError(f"no test set is common to all runs ({known}): evaluate all on one: regardant evaluate --data")
+    answers: dict[str, list[KeptAnswers | None]] = {}
+    left_out = []
     for name in common:
-        _require_same_sizes(name, {folder: sets[name] for folder, sets in scores.items()})
-    return common
+        of_set = {folder: sets[name] for folder, sets in scores.items()}
+        if difference := _difference_in_size(name, of_set):
+            left_out.append(difference)
+            continue
+        read = {folder: _read_answers(folder, name, one) for folder, one in of_set.items()}
+        if difference := _difference_in_targets(name, read):
+            left_out.append(difference)
+        else:
+            answers[name] = list(read.values())
+    if not answers:
+        raise RunError(f"{'; '.join(left_out)}: compare runs that were evaluated on the same test set")
+    return answers, left_out
 
 
-def _require_same_sizes(name: str, scores: Mapping[Path, Mapping[str, Any]]) -> None:
+def _difference_in_size(name: str, scores: Mapping[Path, Mapping[str, Any]]) -> str:
+    """Return the first size of a test set that differs between two runs, in words. Empty: none does."""
     for size in SIZES:
         known = {folder: one[size] for folder, one in scores.items() if size in one}
         for (start, expected), (folder, given) in pairwise(known.items()):
             if given != expected:
-                raise RunError(
-                    f"{name} has {expected} {size} in {start} and {given} in {folder}: compare runs that were "
-                    "evaluated on the same test set"
-                )
+                return f"{name} has {expected} {size} in {start} and {given} in {folder}"
+    return ""
 
 
 def _read_answers(folder: Path, name: str, scores: Mapping[str, Any]) -> KeptAnswers | None:
@@ -285,19 +320,21 @@ def _read_answers(folder: Path, name: str, scores: Mapping[str, Any]) -> KeptAns
         answers = KeptAnswers([one["target"] for one in lines], right, items)
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path} is damaged ({error}): evaluate {folder} anew") from error
-    if items is None and len(lines) > scores.get("items", len(lines)):
+    # Earlier versions answered a matched item once for each of its pairs, of which `items` is the number.
+    if items is None and len(lines) > scores.get("first_items", scores.get("items", len(lines))):
         raise RunError(f"{path} has no numbers of items, since an earlier version wrote it: evaluate {folder} anew")
     return answers
 
 
-def _require_same_targets(runs: Mapping[Path, Any], answers: Mapping[str, Sequence[KeptAnswers | None]]) -> None:
-    first, *others = runs
-    for name, (expected, *given) in answers.items():
-        for folder, one in zip(others, given, strict=True):
-            if expected is None or one is None:
-                continue
-            if (one.targets, one.items) != (expected.targets, expected.items):
-                raise RunError(
-                    f"{name} of {folder} has other targets than that of {first}: compare runs that were evaluated on "
-                    "the same test set"
-                )
+def _difference_in_targets(name: str, answers: Mapping[Path, KeptAnswers | None]) -> str:
+    """Return the first run whose targets of a test set differ from those of the first run, in words. Empty: none does.
+
+    Those of taggers differ as well if their maximum lengths do: words beyond the length have no answer.
+    """
+    (first, expected), *others = answers.items()
+    for folder, one in others:
+        if expected is None or one is None:
+            continue
+        if (one.targets, one.items) != (expected.targets, expected.items):
+            return f"{name} of {folder} has other targets than that of {first}"
+    return ""

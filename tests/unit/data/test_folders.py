@@ -163,6 +163,14 @@ def test_files_of_a_command_line_are_labelled_as_those_of_the_recipe(tmp_path, b
     assert len(FoldersConfig(source="nowhere").given(by_folder / "test")) == 2
 
 
+def test_files_to_test_on_are_given_alone_where_there_are_any(by_folder):
+    data = FoldersConfig(source="nowhere", test="test/.*", validation=r"train/.*/0\.txt")
+    tests = [("cat test", "cat"), ("dog test", "dog")]
+    assert contents(data.given(by_folder)) == tests
+    assert len(data.given(by_folder / "train")) == 20  # none of these is below test
+    assert contents(FoldersConfig(source=str(by_folder)).chosen(lambda line: None).given(by_folder)) == tests
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

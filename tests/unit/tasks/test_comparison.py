@@ -123,23 +123,48 @@ def test_language_models_with_other_tokens_are_compared_on_the_same_text(trained
     assert len(run.compare(folders).runs) == 2
 
 
+def test_a_set_that_differs_between_seeds_is_left_out_and_named(trained_on_labels, regardant, tmp_path):
+    """The seed draws the validation set; the test set is the same for all."""
+    folders = []
+    for seed in (1, 2):
+        trained = trained_on_labels("training.max_updates=5", f"seed={seed}")
+        folders.append(shutil.copytree(trained.folder, tmp_path / f"seed-{seed}"))
+        run.load(folders[-1]).evaluate()
+    found = run.compare(folders)
+    assert list(found.sets) == list(found.runs[1].accuracy_from_first) == ["test"]
+    (line,) = found.left_out
+    assert line.startswith("validation ") and all(str(folder) in line for folder in folders)
+    said = regardant("compare", *folders, "--page", tmp_path / "a.html")
+    assert said.code == 0 and f"not compared: {line}" in said.lines, said.err
+    assert line in (tmp_path / "a.html").read_text("utf-8") and line in found._repr_html_()
+    assert json.loads(regardant("compare", *folders, "--json").out)["left_out"] == [line]
+
+
+def test_an_evaluation_without_a_name_is_compared(pair):
+    """Earlier versions named the scores of `--data .` by an empty text."""
+    for folder in pair:
+        shutil.copy(folder / "evaluation" / "test.json", folder / "evaluation" / ".json")
+    assert list(run.compare(pair).sets) == ["", "test", "validation"]
+
+
 def test_runs_that_make_no_comparison_are_one_line(pair, trained_on_text, tmp_path):
     with pytest.raises(ConfigError, match=r"is a run of classification, .* of language_modelling: give runs of one"):
         run.compare([pair[0], trained_on_text().folder])
     (pair[1] / "evaluation" / "SHA256SUMS").unlink()  # as of an evaluation of an earlier version
     kept = pair[1] / "evaluation" / "test.predictions.jsonl"
     lines = kept.read_text("utf-8").splitlines()
-    kept.write_text("\n".join(reversed(lines)), "utf-8")
-    with pytest.raises(RunError, match=r"test of .*brief has other targets than that of .*whole: compare runs"):
-        run.compare(pair)
     kept.write_text("{", "utf-8")
     with pytest.raises(RunError, match=r"test.predictions.jsonl is damaged .*: evaluate .*brief anew"):
         run.compare(pair)
     kept.unlink()
     assert list(run.compare(pair).runs[1].accuracy_from_first) == ["validation"]
+    (pair[1] / "evaluation" / "validation.json").unlink()  # no other set is common to both
+    kept.write_text("\n".join(reversed(lines)), "utf-8")
+    with pytest.raises(RunError, match=r"^test of .*brief has other targets than that of .*whole: compare runs that"):
+        run.compare(pair)
     scores = json.loads((pair[1] / "evaluation" / "test.json").read_text("utf-8"))
     (pair[1] / "evaluation" / "test.json").write_text(json.dumps({**scores, "items": 3}), "utf-8")
-    with pytest.raises(RunError, match=r"test has 60 items in .*whole and 3 in .*brief: compare runs"):
+    with pytest.raises(RunError, match=r"^test has 60 items in .*whole and 3 in .*brief: compare runs that"):
         run.compare(pair)
     shutil.rmtree(pair[1] / "evaluation")
     with pytest.raises(RunError, match="brief was not evaluated: evaluate it first: regardant evaluate"):
@@ -200,6 +225,37 @@ def test_a_tagger_evaluated_by_an_earlier_version_is_to_be_evaluated_anew(tmp_pa
         keep_lines(folder, [{"target": "NOUN", "answer": "NOUN"}] * 10)
     with pytest.raises(RunError, match=r"test.predictions.jsonl has no numbers of items, .*: evaluate .*first anew$"):
         compare_taggers(first, second)
+
+
+def test_a_matcher_that_answered_copies_of_an_item_is_to_be_evaluated_anew(tmp_path):
+    folders = [evaluated_tagger(tmp_path / name, [4, 6]) for name in ("first", "second")]
+    for folder in folders:
+        keep_lines(folder, [{"target": "cat", "answer": "cat"}] * 10)
+        scores = {"zero_shot_accuracy": 1.0, "items": 10, "first_items": 2}
+        (folder / "evaluation" / "test.json").write_text(json.dumps(scores), "utf-8")
+    with pytest.raises(RunError, match=r"test.predictions.jsonl has no numbers of items, .*: evaluate .*first anew$"):
+        compare_taggers(*folders)
+
+
+@pytest.mark.parametrize(
+    ("key", "head", "score"),
+    [
+        ("accuracy", "accuracy minus\nfirst", "accuracy"),
+        ("exact_match", "exact match\nminus\nfirst", "exact match"),
+        ("zero_shot_accuracy", "zero-shot\naccuracy minus\nfirst", "zero-shot accuracy"),
+    ],
+)
+def test_the_tested_score_is_named(tmp_path, key, head, score):
+    folders = [
+        evaluated_tagger(tmp_path / "first", [10] * 4),
+        evaluated_tagger(tmp_path / "second", [10] * 4, wrong=[1]),
+    ]
+    for folder in folders:
+        (folder / "evaluation" / "test.json").write_text(json.dumps({key: 0.5, "items": 4}), "utf-8")
+    found = compare_taggers(*folders)
+    assert head in found._table("test").heads and found.as_dict()["tested"] == score
+    (chart,) = found._differences("test")
+    assert f"difference in {score}; the axis runs from " in chart
 
 
 def test_long_names_of_metrics_are_broken_after_underscores():

@@ -53,9 +53,6 @@ class Forecaster(TrainedItems):
             found.append(Example(path, sparkline(table[:, 0].tolist())))
         return found
 
-    def scored(self, split: EncodedItems) -> dict[str, Any]:
-        return score_forecasts(self.answers(split), self.config.head.quantiles).as_dict()
-
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
         """Return the scores of a test set, of each column, and of naive forecasts that repeat the last values."""
         answers, names = self.answers(split), self.codec.statistics.names
@@ -112,8 +109,10 @@ class Forecaster(TrainedItems):
             return dict(zip(series.names, self.codec.restored(values.numpy(), series.names).tolist(), strict=True))
 
         found = restored(point(scores, quantiles))
+        more_steps = " ..." if scores.shape[1] > SHOWN_STEPS else ""
         shown = [
-            f"{name} {' '.join(f'{one:.4g}' for one in values[:SHOWN_STEPS])} ..." for name, values in found.items()
+            f"{name} {' '.join(f'{one:.4g}' for one in values[:SHOWN_STEPS])}{more_steps}"
+            for name, values in found.items()
         ]
         more = ["..."] if len(shown) > SHOWN_COLUMNS else []
         details: dict[str, Any] = {"time": series.next_times(scores.shape[1]), "forecast": found}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from regardant.errors import RunError
+from regardant.errors import DataError, RunError
 from regardant.tasks.base import Log
 from regardant.tasks.take_over import require_same_files
 from regardant.training.checkpoints import write_atomically
@@ -17,7 +17,12 @@ SHOWN = 10
 
 
 def keep_labels(labels: Sequence[str], run: Path, training: TrainingConfig, log: Log) -> None:
-    """Log the labels and keep them in a run folder. Raises ConfigError if a head of other labels is taken over."""
+    """Log the labels and keep them in a run folder.
+
+    Raises DataError for a single label, ConfigError if a head of other labels is taken over.
+    """
+    if len(labels) == 1:
+        raise DataError(f"all training items have the label {labels[0]!r}: give items of two labels or more")
     log(f"{len(labels)} labels: {', '.join(labels[:SHOWN])}{', ...' if len(labels) > SHOWN else ''}")
     write_atomically(run / LABELS, json.dumps(labels, ensure_ascii=False) + "\n")
     require_same_files((LABELS,), training, run)

@@ -15,7 +15,7 @@ from regardant.errors import DataError, RunError
 from regardant.modalities import Codec
 from regardant.modalities.text import TextCodec
 from regardant.models import Model
-from regardant.tasks.arguments import OWN_SETS, refuse_options, require_new_names
+from regardant.tasks.arguments import OWN_SETS, name_of_set, refuse_options, require_new_names
 from regardant.tasks.base import Example, Prediction, Trained
 from regardant.tasks.exchange import MOST_TEXTS, Exchange
 from regardant.tasks.inspection import Elements, Inspection, examples_of, format_shares, look, shown_inputs
@@ -38,7 +38,7 @@ class ReadItem(NamedTuple):
 
 
 class TrainedItems(Trained):
-    """Base of trained runs over items. A subclass implements `answer`, `scored` and `read`."""
+    """Base of trained runs over items. A subclass implements `answer`, `evaluated`, `read` and `summary`."""
 
     def __init__(self, config: Any, folder: Path, codec: Codec, model: Model, device: torch.device) -> None:
         load_into(model, folder / "model.safetensors")
@@ -50,13 +50,9 @@ class TrainedItems(Trained):
         """Return the answer to an item from the head's scores of it."""
         raise NotImplementedError
 
-    def scored(self, split: EncodedItems) -> dict[str, Any]:
-        """Return the scores of a set of items with targets."""
-        raise NotImplementedError
-
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
-        """Return the scores of a test set. A task may keep the answers to its items beside them."""
-        return self.scored(split)
+        """Return the scores of a test set. A task may keep the answers to its items in RUN/evaluation."""
+        raise NotImplementedError
 
     def read(self, data: Path) -> EncodedItems:
         """Return the items and targets of a file. Raises DataError for a file that cannot be read."""
@@ -85,13 +81,14 @@ class TrainedItems(Trained):
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return the scores of the run's own sets, or of files, by name. They are kept in RUN/evaluation.
 
-        Raises ConfigError for any option, and for a file with the name of another set.
+        `cut` is the number of items that are longer than the model, whose rest was not read. Raises ConfigError for any
+        option, and for a file with the name of another set.
         """
         self.refuse(options, "is scored")
-        own = self._own_names() if any(file.name in OWN_SETS for file in data) else ()
+        own = self._own_names() if any(name_of_set(file) in OWN_SETS for file in data) else ()
         require_new_names(data, own, self.folder)
-        sets = {file.name: self._of(file) for file in data} if data else self._own_sets()
-        scores = {name: self.evaluated(name, split) for name, split in sets.items()}
+        sets = {name_of_set(file): self._of(file) for file in data} if data else self._own_sets()
+        scores = {name: {**self.evaluated(name, split), "cut": self.num_cut(split)} for name, split in sets.items()}
         for name, numbers in scores.items():
             write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
         return scores
@@ -101,7 +98,7 @@ class TrainedItems(Trained):
         if not isinstance(self.codec, TextCodec) or not (data or (self.folder / "data" / MARKER).is_file()):
             return None
         require_one_file(data)
-        name, split = (data[0].name, self._of(data[0])) if data else next(iter(self._own_sets().items()))
+        name, split = (name_of_set(data[0]), self._of(data[0])) if data else next(iter(self._own_sets().items()))
         return self.exchanged(name, split.first(MOST_TEXTS))
 
     def exchanged(self, name: str, split: EncodedItems) -> Exchange | None:
@@ -184,7 +181,8 @@ class TrainedItems(Trained):
         """Measure attention over the first items of the validation set or of a file. Results are kept in
         RUN/measures."""
         require_one_file(data, treebank)
-        name, split = (data[0].name, self._of(data[0])) if data else ("validation", self._splits()["validation"])
+        name = name_of_set(data[0]) if data else "validation"
+        split = self._of(data[0]) if data else self._splits()["validation"]
         batches = self.batches(self.looked_at(split).first(SENTENCES))
         found = measure(self.model, name, [self._probe(batches, planned) for planned in batches.plan(0)], "item")
         found.save(self.folder / "measures")
@@ -203,6 +201,10 @@ class TrainedItems(Trained):
         """Return the batches of a split."""
         budget, length, names = self.batch_elements, self.max_length, self.model.inputs
         return ItemBatches(split, self.codec, batch_tokens=budget, max_length=length, seed=0, names=names)
+
+    def num_cut(self, split: EncodedItems) -> int:
+        """Return the number of items that are longer than the model, whose rest is not read."""
+        return self.batches(split).too_long
 
     def answers(self, split: EncodedItems) -> list[tuple[Tensor, Tensor]]:
         """Return the head's scores and the targets of a split, batch by batch."""
@@ -251,6 +253,12 @@ class TrainedItems(Trained):
 def _with_note(found: Prediction, trained: TrainedItems) -> Prediction:
     note = f"longer than the model's {trained.max_length} {trained.codec.unit}s: the rest was not read"
     return Prediction(found.item, found.answer, found.details, [*found.notes, note])
+
+
+def cut_note(scores: Mapping[str, Any]) -> str:
+    """Return the number of items that were cut, to end a line of scores with. Empty: none was."""
+    cut = scores.get("cut", 0)
+    return f"; items cut to the model's length: {cut:,}" if cut else ""
 
 
 def texts_of(codec: TextCodec, split: EncodedItems) -> list[str]:

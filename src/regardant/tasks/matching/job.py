@@ -1,4 +1,7 @@
-"""Job of matching: batches of pairs, a loss that compares them, and a validation by retrieval."""
+"""Job of matching: batches of pairs, a loss that compares them, and a validation by retrieval.
+
+Shape legend: U distinct first items.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -33,11 +36,14 @@ class MatchingJob(ItemsJob):
     ) -> None:
         self.second = Reader(codecs[SECOND], model.max_length(SECOND))
         self.collection = collection
+        first, budget = Reader(codecs[FIRST], model.max_length(FIRST)), config.training.batch_tokens
+        self.rows = PairBatches(splits["train"], first, self.second, batch_tokens=budget, seed=config.seed).rows
         super().__init__(config, codecs[FIRST], dict(splits), model, unit="pair")
 
     def batches_of(self, split: EncodedItems, codec: Codec, *, batch_tokens: int, max_length: int) -> PairBatches:
         assert isinstance(split, PairedItems)
-        return PairBatches(split, Reader(codec, max_length), self.second, batch_tokens=batch_tokens, seed=self.seed)
+        first = Reader(codec, max_length)
+        return PairBatches(split, first, self.second, batch_tokens=batch_tokens, seed=self.seed, rows=self.rows)
 
     def validate(self, model: nn.Module, device: torch.device) -> dict[str, float]:
         """Return the mean loss of a pair, and the metrics of retrieval among all validation pairs."""
@@ -51,7 +57,8 @@ class ScoredPairs(NamedTuple):
 
     scores: dict[str, float]
     answers: NDArray[np.int64] | None
-    """[N] number of the zero-shot label of each first item. None: the pairs or the collection have no labels."""
+    """[U, 2] numbers of the label and of the zero-shot label of each distinct first item. None: the pairs or the
+    collection have no labels."""
 
 
 def score_split(
@@ -71,5 +78,8 @@ def score_split(
     if not collection.labels or (labels == UNLABELLED).any():
         return ScoredPairs(scores, None)
     prompts = np.array(collection.numbers(collection.labels))
-    answers = prompts[classify(vectors[:, 0], collection.vectors(model, second, device))]
-    return ScoredPairs({**scores, "zero_shot_accuracy": float(np.mean(answers == labels))}, answers)
+    # An item with several partners is in several pairs: it has one answer.
+    first = np.unique(split.numbers[:, 0], return_index=True)[1]
+    found = prompts[classify(vectors[torch.from_numpy(first), 0], collection.vectors(model, second, device))]
+    answers = np.stack([labels[first], found], 1)
+    return ScoredPairs({**scores, "zero_shot_accuracy": float(np.mean(found == labels[first]))}, answers)

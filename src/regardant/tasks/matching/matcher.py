@@ -20,7 +20,7 @@ from regardant.models.heads import Match
 from regardant.tasks.base import Prediction
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.items.data import EncodedItems
-from regardant.tasks.items.trained import ReadItem, TrainedItems
+from regardant.tasks.items.trained import ReadItem, TrainedItems, cut_note
 from regardant.tasks.matching.collection import Collection
 from regardant.tasks.matching.job import score_split
 from regardant.tasks.matching.pairs import (
@@ -95,21 +95,20 @@ class Matcher(TrainedItems):
 
     def batches(self, split: EncodedItems) -> PairBatches:
         """Return batches of the same size as in training, since the loss depends on the size."""
-        assert isinstance(split, PairedItems)
-        batch_tokens = self.config.training.batch_tokens
-        first = Reader(self.codec, self.max_length)
-        return PairBatches(split, first, self.second, batch_tokens=batch_tokens, seed=self.config.seed)
+        return self._batches(split, self._rows)
 
-    def scored(self, split: EncodedItems) -> dict[str, Any]:
-        return score_split(self.model, self.batches(split), self.collection, self.second, self.device).scores
+    def num_cut(self, split: EncodedItems) -> int:
+        """Return how many items of pairs, of both kinds, are longer than the model. An item counts in each pair."""
+        batches = self.batches(split)
+        return batches.too_long + batches.second.too_long
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
-        """Return the scores of a test set. The label predicted for each first item is kept beside them."""
+        """Return the scores of a test set. The label predicted for each distinct first item is kept beside them."""
         found = score_split(self.model, self.batches(split), self.collection, self.second, self.device)
         if found.answers is not None:
             classes = self.collection.classes
-            both = zip(split.targets.tolist(), found.answers.tolist(), strict=True)
-            lines = [{"target": classes[target], "answer": classes[answer]} for target, answer in both]
+            numbers = found.answers.tolist()
+            lines = [{"target": classes[target], "answer": classes[answer]} for target, answer in numbers]
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
             write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", text)
         return found.scores
@@ -137,11 +136,21 @@ class Matcher(TrainedItems):
             f"{name}: {self._retrieval(scores, '')}",
             f"{name}, reversed: {self._retrieval(scores, 'reverse_')}",
             f"{name}: loss {scores['loss']:.3f} nats per pair, {scores['items']:,} pairs of {scores['first_items']:,} "
-            f"first and {scores['second_items']:,} second items",
+            f"first and {scores['second_items']:,} second items{cut_note(scores)}",
         ]
         if "zero_shot_accuracy" in scores:
             lines.insert(0, f"{name}: zero-shot accuracy {scores['zero_shot_accuracy']:.2%}")
         return lines
+
+    @cached_property
+    def _rows(self) -> int | None:
+        """Maximum number of pairs of a training batch. None: the run holds no data, so each split has its own."""
+        return self._batches(self._splits()["train"], None).rows if are_kept(self.folder) else None
+
+    def _batches(self, split: EncodedItems, rows: int | None) -> PairBatches:
+        assert isinstance(split, PairedItems)
+        first, budget = Reader(self.codec, self.max_length), self.config.training.batch_tokens
+        return PairBatches(split, first, self.second, batch_tokens=budget, seed=self.config.seed, rows=rows)
 
     @cached_property
     def _kept_candidates(self) -> Tensor:

@@ -129,11 +129,23 @@ class PairBatches(ItemBatches):
     like lengths are no fair sample.
 
     Sizes of the batches of an epoch differ by at most one pair, since the loss depends on the size.
+
+    rows: maximum number of pairs of a batch, that of training, so that the losses of all splits can be compared. None:
+    as many as `batch_tokens` has room for if all are as long as the longest item.
     """
 
     split: PairedItems
 
-    def __init__(self, split: PairedItems, first: Reader, second: Reader, *, batch_tokens: int, seed: int) -> None:
+    def __init__(
+        self,
+        split: PairedItems,
+        first: Reader,
+        second: Reader,
+        *,
+        batch_tokens: int,
+        seed: int,
+        rows: int | None = None,
+    ) -> None:
         super().__init__(split, first.codec, batch_tokens=batch_tokens, max_length=first.max_length, seed=seed)
         self.second = ItemBatches(
             split.second, second.codec, batch_tokens=batch_tokens, max_length=second.max_length, seed=seed
@@ -141,7 +153,7 @@ class PairBatches(ItemBatches):
         self.sides = {FIRST: self.lengths, SECOND: self.second.lengths}
         self.lengths = np.maximum(self.lengths, self.second.lengths)
         longest = int(self.lengths.max())
-        self.rows = batch_tokens // longest
+        self.rows = rows or batch_tokens // longest
         """Maximum number of pairs of a batch."""
         if self.rows < 2:
             raise ConfigError(

@@ -102,11 +102,6 @@ class QuestionAnswerer(TrainedItems):
         budget, length = self.batch_elements, self.max_length
         return QuestionBatches(split, self.codec, batch_tokens=budget, max_length=length, seed=0)
 
-    def scored(self, split: EncodedItems) -> dict[str, Any]:
-        assert isinstance(split, EncodedQuestions)
-        given = texts_of(self.found(split), split.questions, self.threshold)
-        return score_answers(given, [one.answers for one in split.questions]).as_dict()
-
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
         """Return the scores of a test set. The answer to each question is kept beside them."""
         assert isinstance(split, EncodedQuestions)

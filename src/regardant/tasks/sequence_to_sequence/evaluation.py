@@ -50,6 +50,8 @@ def summary_of_texts(name: str, scores: dict[str, Any]) -> list[str]:
         lines.append(f"  {', '.join(named)}")
     if scores["split"] or scores["unfinished"]:
         lines.append(f"  {scores['split']:,} sources read in parts, {scores['unfinished']:,} cut at the length limit")
+    if cut := scores.get("cut", 0):
+        lines.append(f"  sources cut to the model's length: {cut:,}")
     return lines
 
 

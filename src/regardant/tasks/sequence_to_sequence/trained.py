@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from regardant.data.batching import EncodedPairs
 from regardant.errors import DataError, RunError
 from regardant.models import SequenceToSequenceModel
-from regardant.tasks.arguments import require_new_names
+from regardant.tasks.arguments import name_of_set, require_new_names
 from regardant.tasks.base import Example, ItemView, Prediction, Trained
 from regardant.tasks.comparison import PREDICTIONS
 from regardant.tasks.inspection import examples_of
@@ -80,7 +80,7 @@ class TrainedGenerator(Trained):
 
     def _token_by_token(self, item: str, *, target: str | None = None, **options: Any) -> dict[str, Any]:
         forced = target is not None
-        written = target if target is not None else self.generate([item], beam_size=1)[0].text
+        written = target if target is not None else self.generate([item], beam_size=1, nbest=1)[0].text
         return token_by_token(self.generator, item, written, forced=forced)
 
     def score(self, items: Sequence[str], targets: Sequence[str]) -> list[float]:
@@ -122,7 +122,7 @@ class TrainedItemGenerator(TrainedGenerator):
         kept in RUN/measures."""
         require_one_file(data, treebank)
         sources, targets = self._encoded_file(data[0]) if data else self._validation()
-        name = data[0].name if data else "validation"
+        name = name_of_set(data[0]) if data else "validation"
         lengths = self.generator.lengths(sources, targets)
         fits = [row for row, length in enumerate(lengths) if length <= self.generator.max_length][:SENTENCES]
         if not fits:
@@ -138,7 +138,8 @@ class TrainedItemGenerator(TrainedGenerator):
     def evaluate(self, data: Sequence[Path] = (), **options: Any) -> dict[str, dict[str, Any]]:
         """Return the scores of the run's own test sets, or of files, by name. They are kept in RUN/evaluation.
 
-        Raises ConfigError for a file with the name of another set.
+        `cut` is the number of items that are longer than the model, whose rest was not read. Raises ConfigError for a
+        file with the name of another set.
         """
         require_new_names(data, self._own_names() if self._holds_data() else (), self.folder)
         generation, scores = self.config.generation.replaced(**options), {}
@@ -146,11 +147,16 @@ class TrainedItemGenerator(TrainedGenerator):
             generated = self.generator.generate_encoded(sources, items, generation)
             scores[name] = score_texts(self.generator, generated, items, references, self.config.evaluation)
             scores[name] |= {"beam_size": generation.beam_size, "length_penalty": generation.length_penalty}
+            scores[name]["cut"] = self._num_cut(items)
             kept = self.folder / "evaluation"
             lines = [self._kept_line(one.text, target) for one, target in zip(generated, references, strict=True)]
             write_atomically(kept / f"{name}{PREDICTIONS}", "".join(lines))
             write_atomically(kept / f"{name}.json", json.dumps(scores[name], indent=2) + "\n")
         return scores
+
+    def _num_cut(self, items: Sequence[NDArray[Any]]) -> int:
+        codec, longest = self.generator.codec, self.generator.max_length
+        return sum(len(codec.cut(one, longest)) < len(one) for one in items)
 
     def _kept_line(self, answer: str, target: str) -> str:
         # The target stays raw: runs with different tokenizers are compared on equal targets.
@@ -183,7 +189,7 @@ class TrainedItemGenerator(TrainedGenerator):
                 raise DataError(f"{file} holds no items, or only blank ones: give a file with items")
             items = self.generator.codec.encode([item for item, _ in pairs])
             names = [name_of(item, number) for number, (item, _) in enumerate(pairs, 1)]
-            sets[file.name] = (names, items, [text for _, text in pairs])
+            sets[name_of_set(file)] = (names, items, [text for _, text in pairs])
         return sets
 
     def _encoded_file(self, file: Path) -> tuple[Sequence[NDArray[Any]], Sequence[Sequence[int]]]:

@@ -22,7 +22,7 @@ from regardant.tasks.exchange import Exchange, percent_equal
 from regardant.tasks.items.data import EncodedItems
 from regardant.tasks.items.job import ScoredBatches
 from regardant.tasks.items.labels import read_labels
-from regardant.tasks.items.trained import TrainedItems, tokens_of
+from regardant.tasks.items.trained import TrainedItems, cut_note, tokens_of
 from regardant.tasks.tagging.job import TaggedBatches
 from regardant.training.checkpoints import write_atomically
 
@@ -54,9 +54,6 @@ class Tagger(TrainedItems):
 
     def batches(self, split: EncodedItems) -> TaggedBatches:
         return TaggedBatches(split, self.codec, batch_tokens=self.batch_elements, max_length=self.max_length, seed=0)
-
-    def scored(self, split: EncodedItems) -> dict[str, Any]:
-        return self._scored(split, self.answers(split))
 
     def evaluated(self, name: str, split: EncodedItems) -> dict[str, Any]:
         """Return the scores of a test set. The answer to each word is kept beside them, with the number of its text."""
@@ -98,7 +95,7 @@ class Tagger(TrainedItems):
         )
         if unread := scores["unread_words"]:
             line += f"; {unread:,} further words are beyond the model's {self.max_length} tokens"
-        return [line]
+        return [f"{line}{cut_note(scores)}"]
 
     def _scored(self, split: EncodedItems, answers: ScoredBatches) -> dict[str, Any]:
         scores = score_tags(answers, self.labels)

@@ -184,6 +184,13 @@ def test_the_next_values_of_every_column_are_forecast_in_its_own_units(regardant
     assert alone["forecast"] == {"cold": pytest.approx(found.details["forecast"]["cold"], rel=1e-4)}
 
 
+def test_a_short_forecast_is_whole_in_its_line(trained_on_series, past):
+    brief = ("training.max_updates=5", "training.validate_every=5")
+    for horizon, more in ((3, ""), (4, r" \.\.\.")):
+        (found,) = trained_on_series(f"head.horizon={horizon}", *brief).predict([str(past[0])])
+        assert re.fullmatch(rf"warm( -?[\d.e+-]+){{3}}{more}; cold( -?[\d.e+-]+){{3}}{more}", found.answer)
+
+
 def test_quantiles_are_forecast_in_order(trained_on_series, past):
     trained = trained_on_series("head.quantiles=[0.1, 0.5, 0.9]")
     assert trained.evaluate()["test"]["mse"] < 0.1

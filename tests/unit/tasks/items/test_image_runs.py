@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from PIL import Image
 
 from regardant import config as configuration
 from regardant import run
-from regardant.errors import DataError
+from regardant.errors import ConfigError, DataError
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
 from tests.runs import runs_of
@@ -176,6 +177,19 @@ def test_files_of_another_kind_are_not_evaluated(trained_on_pictures, pictures, 
     folder = tmp_path / "run"
     shutil.copytree(trained_on_pictures().folder, folder)
     assert run.load(folder).evaluate(data=[tmp_path / "test"])["test"]["items"] == 40
+
+
+@pytest.mark.parametrize("given", [".", "lying/.."])
+def test_the_current_folder_is_evaluated_under_its_own_name(
+    trained_on_pictures, pictures, tmp_path, monkeypatch, given
+):
+    folder = shutil.copytree(trained_on_pictures().folder, tmp_path / "run")
+    monkeypatch.chdir(shutil.copytree(pictures / "test", tmp_path / "bars"))
+    assert list(run.load(folder).evaluate(data=[Path(given)])) == ["bars"]
+    assert (folder / "evaluation" / "bars.json").is_file()
+    monkeypatch.chdir((tmp_path / "bars").rename(tmp_path / "validation"))
+    with pytest.raises(ConfigError, match=r"^--data validation has the name of a test set of .*: rename the file$"):
+        run.load(folder).evaluate(data=[Path(given)])
 
 
 def emptied(folder):

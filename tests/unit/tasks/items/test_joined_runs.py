@@ -75,20 +75,21 @@ def shuffled(trained, part, seed=0):
 
 
 @KINDS
-def test_questions_are_answered_from_both_parts_together(answerer, overrides):
-    trained = answerer(*overrides).trained
-    assert trained.scored(trained._splits()["test"])["accuracy"] > 0.8
+def test_questions_are_answered_from_both_parts_together(answerer, tmp_path, overrides):
+    trained = run.load(shutil.copytree(answerer(*overrides).folder, tmp_path / "run")).trained
+    assert trained.evaluated("test", trained._splits()["test"])["accuracy"] > 0.8
     for part in ("question", "image"):
-        assert 0.4 < trained.scored(shuffled(trained, part))["accuracy"] < 0.6
+        assert 0.4 < trained.evaluated("shuffled", shuffled(trained, part))["accuracy"] < 0.6
 
 
 @pytest.mark.parametrize(
     "part", ["question: {kind: text, tokenizer: {kind: word}}", "image: {kind: image, patch_size: 4}"]
 )
-def test_one_part_alone_answers_no_better_than_chance(answerer, part):
-    trained = answerer(*JOINED, f"input.parts={{{part}}}", "training.max_updates=100").trained
+def test_one_part_alone_answers_no_better_than_chance(answerer, tmp_path, part):
+    alone = answerer(*JOINED, f"input.parts={{{part}}}", "training.max_updates=100")
+    trained = run.load(shutil.copytree(alone.folder, tmp_path / "run")).trained
     assert list(trained.codec.codecs) == [part.partition(":")[0]]
-    assert 0.4 < trained.scored(trained._splits()["test"])["accuracy"] < 0.6
+    assert 0.4 < trained.evaluated("test", trained._splits()["test"])["accuracy"] < 0.6
 
 
 # predictions and scores

@@ -190,10 +190,14 @@ def test_two_processes_learn_as_one(load, tmp_path):
 def test_evaluation_scores_the_validation_texts_or_those_of_a_file(whole, tmp_path):
     loaded = run.load(whole)
     own = loaded.evaluate()["validation"]
-    assert own.keys() == {"loss", "perplexity", "accuracy", "tokens"} and 0 <= own["accuracy"] <= 1
+    assert own.keys() == {"loss", "perplexity", "accuracy", "tokens", "cut"} and 0 <= own["accuracy"] <= 1
     (tmp_path / "b.txt").write_text("the cat sees a bird\nthe dog\n", encoding="utf-8")
     assert loaded.evaluate(data=[tmp_path / "b.txt"])["b.txt"]["tokens"] == 2
     assert re.fullmatch(r"b: loss .* nats per masked token, .*", loaded.trained.summary("b", own)[0])
+    (tmp_path / "long.txt").write_text(f"the cat\n{'the cat ' * 9}\n", encoding="utf-8")
+    long = loaded.evaluate(data=[tmp_path / "long.txt"])["long.txt"]
+    assert long["cut"] == 1
+    assert loaded.trained.summary("long.txt", long)[0].endswith(" masked tokens; items cut to the model's length: 1")
 
 
 # predictions

@@ -19,7 +19,7 @@ from regardant.errors import ConfigError, DataError, RunError
 from regardant.inspection import ScaleHead, attention_places, intervene
 from regardant.studio.app import make_app
 from regardant.tasks import load_recipe, task_named
-from regardant.tasks.matching.pairs import number_pairs
+from regardant.tasks.matching.pairs import number_pairs, pair_up
 from tests.runs import BRIEF, STEADY, runs_of
 
 pytestmark = pytest.mark.xdist_group("matching")  # one process makes what all tests share
@@ -291,9 +291,22 @@ def test_retrieval_and_zero_shot_classification_are_scored(matcher, tmp_path):
     assert lines[3].endswith(f"360 pairs of 360 first and {test['second_items']} second items")
 
 
-def test_the_scores_of_validation_are_those_of_training(matcher):
-    split = matcher.trained._splits()["validation"]
-    scores = matcher.trained.scored(split)
+def test_an_image_with_several_captions_is_classified_once(matcher, tmp_path):
+    trained = run.load(shutil.copytree(matcher.folder, tmp_path / "run")).trained
+    split = trained._splits()["test"]
+    order = [*range(360), *range(50), *range(50)]
+    seconds = [split.second.items[number] for number in order]
+    copies = pair_up([split.items[number] for number in order], seconds, split.targets[order].tolist())
+    scores = {name: trained.evaluated(name, one) for name, one in (("once", split), ("copies", copies))}
+    assert (scores["copies"]["items"], scores["copies"]["first_items"]) == (460, 360)
+    assert scores["copies"]["zero_shot_accuracy"] == scores["once"]["zero_shot_accuracy"]
+    kept = [(trained.folder / "evaluation" / f"{name}.predictions.jsonl").read_text("utf-8") for name in scores]
+    assert kept[0] == kept[1] and kept[0].count("\n") == 360
+
+
+def test_the_scores_of_validation_are_those_of_training(matcher, tmp_path):
+    trained = run.load(shutil.copytree(matcher.folder, tmp_path / "run")).trained
+    scores = trained.evaluated("validation", trained._splits()["validation"])
     events = [json.loads(line) for line in (matcher.folder / "metrics.jsonl").read_text("utf-8").splitlines()]
     validated = [one for one in events if one["event"] == "validation"]
     best = max(validated, key=lambda one: one["class_recall_at_1"])
@@ -309,8 +322,10 @@ def test_evaluate_and_compare_print_json(regardant, matcher, trained_on, tmp_pat
         assert said.code == 0 and json.loads(said.out)["items"] == 360, said.err
     said = regardant("compare", *folders, "--json", "--page", tmp_path / "a.html")
     assert said.code == 0, said.err
-    brief = json.loads(said.out)["runs"][1]["tests"]["test"]
+    told = json.loads(said.out)
+    brief = told["runs"][1]["tests"]["test"]
     assert brief["accuracy_from_first"]["difference"] < 0 and "mean_rank" in brief
+    assert told["tested"] == "zero-shot accuracy"
 
 
 # tables
@@ -327,6 +342,22 @@ def test_pairs_of_texts_come_from_tables(on_tables, tables):
     assert [word for word, _ in inputs["first"].units] == ["4", "2"]
     assert [word for word, _ in inputs["second"].units] == found.answer.split()
     assert "class_recall_at_1" in scores["test"]
+
+
+def test_a_batch_of_other_data_has_as_many_pairs_as_in_training(tables, tmp_path):
+    """The loss depends on their number. A text as long as the model leaves room for one pair among 16 tokens."""
+    config = of_tables(tables, "training.batch_tokens=16")
+    assert run.train(config, tmp_path / "run", lambda line: None).finished
+    loaded = run.load(tmp_path / "run")
+    rows = (tables / "test.tsv").read_text("utf-8")
+    (tmp_path / "long.tsv").write_text(f"{rows}{'1 ' * 20}\t{'one ' * 20}\t1\n", encoding="utf-8")
+    trained, job = loaded.trained, prepared(config, tmp_path / "run")
+    sets = [trained._splits()["test"], trained.read(tmp_path / "long.tsv")]
+    pairs = [one.rows for one in (job.batches, job.validation, *map(trained.batches, sets))]
+    assert pairs == [16 // 3] * 4  # numbers of training have three words at most
+    scores = loaded.evaluate(data=[tmp_path / "long.tsv"])["long.tsv"]
+    assert (scores["items"], scores["cut"]) == (21, 2)
+    assert trained.summary("long.tsv", scores)[-1].endswith(" second items; items cut to the model's length: 2")
 
 
 def test_pairs_without_labels_are_scored_without_classes(tables, tmp_path):

@@ -322,6 +322,14 @@ def test_a_recipe_of_a_graph_that_cannot_be_right_is_one_line(load, tmp_path, ov
     assert "\n" not in str(refusal.value)
 
 
+def test_a_graph_of_a_single_label_is_refused(load, tables, tmp_path):
+    nodes = (tables / "nodes.tsv").read_text("utf-8").replace("\tright\t", "\tleft\t")
+    (tmp_path / "nodes.tsv").write_text(nodes, encoding="utf-8")
+    told = r"^all training items have the label 'left': give items of two labels or more$"
+    with pytest.raises(DataError, match=told):
+        run.train(load(f"data.nodes={tmp_path / 'nodes.tsv'}"), tmp_path / "run", silent)
+
+
 def test_a_run_starts_from_another_of_the_same_graph(load, whole, tmp_path):
     assert run.train(load(f"training.from={whole}", "training.max_updates=5"), tmp_path / "run", silent).finished
     edges = tmp_path / "edges.tsv"

@@ -254,7 +254,9 @@ def test_evaluate_and_compare_print_json(regardant, answerer, load, tmp_path):
         assert said.code == 0 and json.loads(said.out)["items"] == 60, said.err
     said = regardant("compare", *folders, "--json")
     assert said.code == 0, said.err
-    whole, brief = (one["tests"]["test"] for one in json.loads(said.out)["runs"])
+    told = json.loads(said.out)
+    whole, brief = (one["tests"]["test"] for one in told["runs"])
+    assert told["tested"] == "exact match"
     assert brief["accuracy_from_first"]["difference"] == pytest.approx(brief["exact_match"] - whole["exact_match"])
     assert regardant("compare", *folders, "--page", tmp_path / "a.html").code == 0
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from itertools import islice, product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -89,7 +90,7 @@ def test_an_image_is_answered_by_a_text(images, digit):
     assert found.answer == loaded.trained.generate([digit], beam_size=2)[0].text
 
 
-def test_folders_of_splits_are_splits_of_texts_too(tmp_path):
+def test_folders_of_splits_are_splits_of_texts_too(tmp_path, monkeypatch):
     for number in range(20):
         for place in ("train/one", "train/two", "test/one"):
             (tmp_path / "images" / place).mkdir(parents=True, exist_ok=True)
@@ -99,6 +100,9 @@ def test_folders_of_splits_are_splits_of_texts_too(tmp_path):
     assert f"{tmp_path / 'images'}: splits by folder, test, train" in said
     sources = [*loaded.trained._own_sets()["test"][0]]
     assert len(sources) == 20 and all("/test/one/" in name for name in sources)
+    monkeypatch.chdir(tmp_path / "images")
+    ((name, (given, _, _)),) = loaded.trained._given([Path(".")]).items()
+    assert name == "images" and sorted(given) == sorted(f"test/one/{number}.npy" for number in range(20))
 
 
 def test_the_name_of_a_file_that_is_not_utf8_is_kept_with_a_replacement(tmp_path):
@@ -140,6 +144,13 @@ def test_it_is_inspected_between_patches_and_tokens(images, digit):
     )
     assert total == pytest.approx(found.details["log_probability"], abs=1e-4)
     assert total == pytest.approx(loaded.trained.score([digit], ["3"])[0], abs=1e-4)
+
+
+def test_tokens_are_shown_of_one_text_where_the_recipe_asks_for_several(images, digit, monkeypatch):
+    loaded, _ = images
+    several = loaded.config.model_copy(update={"generation": loaded.config.generation.replaced(nbest=3)})
+    monkeypatch.setattr(loaded.trained, "config", several)
+    assert loaded.trained.views["token by token"](digit)["steps"]
 
 
 def test_its_beam_search_is_shown(images, digit):
@@ -235,8 +246,14 @@ def test_its_attention_is_measured_and_it_is_diagnosed(images):
     assert "future mask" in loaded.doctor().seen
 
 
-def test_a_text_is_answered_by_a_text(texts):
+def test_a_text_is_answered_by_a_text_and_a_blank_one_by_none(texts):
     loaded, table = texts
+    answers = [one.answer for one in loaded.predict(["a and b", " ", "b and a"])]
+    assert (
+        answers[1] == ""
+        and answers[0]
+        and answers[::2] == [loaded.predict([text])[0].answer for text in ("a and b", "b and a")]
+    )
     (given,) = loaded.evaluate(data=[table]).values()
     assert given["sentences"] == 64
     assert given["perplexity"] == pytest.approx(np.exp(-np.mean(_nats(loaded, table))), rel=1e-4)
@@ -252,6 +269,15 @@ def test_attention_is_measured_over_a_file_of_pairs_that_fit(texts, tmp_path):
         loaded.measure(data=[longer])
     with pytest.raises(ConfigError, match="--data was given 2 times: give one file"):
         loaded.measure(data=[table, longer])
+
+
+def test_items_that_are_cut_are_counted(texts, tmp_path):
+    loaded, _ = texts
+    opened = run.load(shutil.copytree(loaded.folder, tmp_path / "run"))
+    (tmp_path / "long.tsv").write_text(f"text\tlabel\na and b\tb a\n{'a and b ' * 20}\tb\n", encoding="utf-8")
+    scores = opened.evaluate(data=[tmp_path / "long.tsv"])["long.tsv"]
+    assert (scores["sentences"], scores["cut"]) == (2, 1)
+    assert opened.trained.summary("long.tsv", scores)[-1] == "  sources cut to the model's length: 1"
 
 
 def test_runs_are_compared_by_the_scores_that_all_of_them_have(texts, tmp_path):

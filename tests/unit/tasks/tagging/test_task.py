@@ -239,7 +239,11 @@ def test_words_beyond_the_model_are_counted_and_not_scored(load, files, tmp_path
     scores = trained.evaluate()["test"]
     lines = [line for line in (files / "test.conllu").read_text("utf-8").splitlines() if line]
     assert scores["unread_words"] > 0 and scores["words"] + scores["unread_words"] == len(lines)
-    assert "further words are beyond the model's 5 tokens" in trained.summary("test", scores)[0]
+    assert 0 < scores["cut"] <= 40
+    assert re.search(
+        rf"; [\d,]+ further words are beyond the model's 5 tokens; items cut to the model's length: {scores['cut']}$",
+        trained.summary("test", scores)[0],
+    )
 
 
 def test_bio_labels_have_spans(load, tmp_path):
@@ -293,9 +297,10 @@ def test_attention_is_measured_and_the_lens_reads_first_tokens(tagger, tmp_path)
     assert last.first == pytest.approx(own.evaluate()["validation"]["accuracy"], abs=1e-6)
 
 
-def test_the_frequencies_of_labels_are_counted_once_a_word(tagger):
+def test_the_frequencies_of_labels_are_counted_once_a_word(tagger, tmp_path):
     counts = dict(zip(tagger.trained.labels, tagger.trained.target_counts().tolist(), strict=True))
-    words = tagger.trained.scored(tagger.trained._splits()["validation"])["words"]
+    own = run.load(shutil.copytree(tagger.folder, tmp_path / "run"))
+    words = own.evaluate()["validation"]["words"]
     assert sum(counts.values()) == words and counts["DET"] == counts["NOUN"] == 2 * counts["VERB"] == 66
 
 
@@ -353,6 +358,13 @@ def test_spans_of_other_labels_select_no_weights(load, tmp_path):
     told = "training.best_by: given 'span_f1', but the labels are not BIO: set accuracy or loss"
     with pytest.raises(ConfigError, match=re.escape(told)):
         task_named("tagging").prepare(load("training.best_by=span_f1"), tmp_path / "run", lambda line: None)
+
+
+def test_words_of_a_single_label_are_refused(load, tmp_path):
+    (tmp_path / "one.txt").write_text("".join(f"word{number} X\n\n" for number in range(20)), encoding="utf-8")
+    given = (f"data.source={tmp_path / 'one.txt'}", "data.test=null")
+    with pytest.raises(DataError, match=r"^all training items have the label 'X': give items of two labels or more$"):
+        task_named("tagging").prepare(load(*given), tmp_path / "run", lambda line: None)
 
 
 @pytest.mark.parametrize(

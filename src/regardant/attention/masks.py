@@ -118,8 +118,8 @@ class View:
         added = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
         return added if bias is None else added + bias
 
-    def rounded(self, added: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return the additive mask in a type."""
+    def rounded(self, added: Float[Tensor, "#B #H #Q K"], dtype: torch.dtype) -> Float[Tensor, "#B #H #Q K"]:
+        """Return the result of `additive_mask` in the type of the queries."""
         return added.to(dtype)
 
     def fully_masked(self, q: Tensor, k: Tensor) -> Bool[Tensor, "#B #H #Q 1"] | None:

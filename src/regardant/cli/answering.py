@@ -361,9 +361,8 @@ def _put(lines: Iterable[str], output: Path | None) -> None:
 def _write(output: Path, text: str) -> None:
     from regardant.training.checkpoints import write_atomically
 
-    write_atomically(
-        output, text.encode(errors="backslashreplace")
-    )  # bytes of file names that are not UTF-8 become escapes, as on stdout
+    # Bytes of file names that are not UTF-8 become escapes, as on stdout.
+    write_atomically(output, text.encode(errors="backslashreplace"))
     log(f"wrote {output}")
 
 

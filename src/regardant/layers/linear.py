@@ -194,11 +194,11 @@ def narrow_weights(weights: Sequence[Tensor], dtype: torch.dtype) -> Iterator[No
     copies of a group need a gradient if one does.
     """
     copies: dict[Tensor, Tensor] = {}
-    frozen, learned = ([one for one in weights if one.requires_grad is wanted] for wanted in (False, True))
-    starts = range(0, len(weights), WEIGHTS_PER_LAUNCH)
-    groups = [some[start : start + WEIGHTS_PER_LAUNCH] for some in (frozen, learned) for start in starts]
-    for group in filter(None, groups):
-        copies |= zip(group, _Narrow.apply(dtype, *group), strict=True)  # type: ignore[no-untyped-call]
+    for learned in (False, True):
+        some = [weight for weight in weights if weight.requires_grad is learned]
+        for first in range(0, len(some), WEIGHTS_PER_LAUNCH):
+            group = some[first : first + WEIGHTS_PER_LAUNCH]
+            copies |= zip(group, _Narrow.apply(dtype, *group), strict=True)  # type: ignore[no-untyped-call]
     token = _narrow.set(copies)
     try:
         yield

@@ -18,9 +18,6 @@ MOST_RUNS = 8
 SIGNIFICANCE_LEVEL = 0.05
 """p-value below which a difference counts as significant."""
 
-PAIRED_TESTS = ("against_first", "accuracy_from_first")
-"""Keys of a comparison that hold a paired test: of BLEU, and of the score that the comparison names as `tested`."""
-
 
 def routes(catalogue: Catalogue) -> APIRouter:
     """Return `/api/verdict`."""
@@ -57,11 +54,12 @@ def compared(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _tested(report: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
+    tested = {"against_first": "bleu", "accuracy_from_first": report.get("tested")}  # the score of each paired test
     for name, one in zip(names[1:], report["runs"][1:], strict=True):
         for test, scores in one["tests"].items():
-            for key in PAIRED_TESTS:
+            for key, score in tested.items():
                 if found := scores.get(key):
-                    yield sentence(name, names[0], f"{report.get('tested') or 'bleu'} on {test}", found)
+                    yield sentence(name, names[0], f"{score} on {test}", found)
 
 
 def sentence(name: str, first: str, score: str, found: Mapping[str, Any]) -> str:

@@ -101,9 +101,8 @@ class RecurrentConfig(RecurrentStackConfig, SequenceToSequenceConfig):
             raise ValueError(f"encoder_size ({self.encoder_size}) is shared by two directions: make it even")
         if self.encoder_size and self.encoder == "none":
             raise ValueError("without an encoder the source's vectors have hidden_size numbers: leave out encoder_size")
-        fields = type(self).model_fields
-        for name in ("bidirectional", "combine", "encoder_bptt") if self.encoder == "none" else ():
-            if getattr(self, name) != fields[name].default:
+        for name in ("bidirectional", "combine", "encoder_bptt"):
+            if self.encoder == "none" and getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"without an encoder {name} has no effect: leave it out")
         return self
 

@@ -57,7 +57,7 @@ def plan(
     ] = False,
     devices: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Estimate for N devices and the size of WMT14; nothing is measured."),
+        typer.Option(min=1, metavar="N", help="Estimate for N devices; nothing is measured."),
     ] = None,
     device: Annotated[
         str | None, typer.Option(metavar="NAME", help="Kind of device: a100, h100 or h200. [default: h200]")

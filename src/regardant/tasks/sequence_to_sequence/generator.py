@@ -103,6 +103,8 @@ class TextGenerator:
         self.device = device
         self.searcher = searcher or ModelSearcher(model, codec, device, pieces=tokenizer.pieces)
         self.max_length = model.config.max_length
+        # A text that was stopped has no EOS: one token fewer, so that it can be read as a target, with EOS.
+        self.longest_written = self.max_length - 1
 
     def generate(
         self, items: Sequence[str], generation: GenerationConfig, prefixes: Sequence[str] | None = None
@@ -120,7 +122,7 @@ class TextGenerator:
             forced = self.forced(prefixes[number]) if prefixes is not None else []
             starts += [[] if index else forced for index in range(len(parts))]
         sources = [part for parts, _ in read for part in parts]
-        found = iter(self.searcher.search(sources, starts, generation, self.max_length - 1))
+        found = iter(self.searcher.search(sources, starts, generation, self.longest_written))
         return [
             self._answer(item, [next(found) for _ in parts], notes)
             for item, (parts, notes) in zip(items, read, strict=True)
@@ -131,7 +133,7 @@ class TextGenerator:
     ) -> list[GeneratedText]:
         """Return a text for each encoded item, with its name as source. An item longer than the model is cut."""
         sources = [self.codec.cut(one, self.max_length) for one in items]
-        found = self.searcher.search(sources, [[] for _ in items], generation, self.max_length - 1)
+        found = self.searcher.search(sources, [[] for _ in items], generation, self.longest_written)
         return [self._answer(name, [hypotheses], []) for name, hypotheses in zip(names, found, strict=True)]
 
     def encode(self, items: Sequence[Any]) -> list[NDArray[Any]]:

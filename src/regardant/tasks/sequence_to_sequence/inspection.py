@@ -102,7 +102,7 @@ def beam_search(generator: TextGenerator, item: str, config: GenerationConfig) -
     (length,) = generator.codec.lengths(np.array([len(encoded)])).tolist()
     if length > generator.max_length:
         raise DataError(f"the text has {length} tokens, the model takes {generator.max_length}: shorten it")
-    (limit,) = length_limits([length], config, [[]], generator.max_length - 1)
+    (limit,) = length_limits([length], config, [[]], generator.longest_written)
     require_repeated_brackets(config)
     source = generator.codec.collate([encoded]).to(generator.device)
     trees = TreeTokens.of(generator.tokenizer.pieces, generator.device) if config.trees else None

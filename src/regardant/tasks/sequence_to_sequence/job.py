@@ -59,7 +59,7 @@ class SequenceToSequenceJob(TaskJob):
         """Return loss (nats per token, without label smoothing), perplexity, and the scores of greedy decoding."""
         assert isinstance(model, SequenceToSequenceModel)
         greedy = self.config.generation.replaced(beam_size=1, nbest=1, length_penalty=0)
-        tokenizer, longest = self.corpus.tokenizer, self.config.model.max_length - 1  # SOS has a place
+        tokenizer, longest = self.corpus.tokenizer, self.config.model.max_length - 1  # one fewer, as in TextGenerator
         trees = TreeTokens.of(tokenizer.pieces, device) if greedy.trees else None
         total, tokens, hypotheses, order = 0.0, 0, [], []
         with _layouts_on_cpus(device):

@@ -80,7 +80,7 @@ class Engines:
         require_intact(folder)
         try:
             searcher = self._searcher(folder)
-            length = self.ready["torch"].max_length - 1
+            length = self.ready["torch"].longest_written
             found = searcher.search(sources, [[] for _ in sources], GenerationConfig(beam_size=1), length)
         except (RuntimeError, ValueError, LookupError) as error:  # all that CTranslate2 raises for a damaged file
             why = f"{folder} cannot be read ({first_line(error)})"

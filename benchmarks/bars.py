@@ -11,15 +11,21 @@ PASS, MISSED, NOT_MEASURED = "pass", "MISSED", "not measured"
 
 
 def bar(name: str, value: float | None, limit: float, *, at_least: bool = False, goal: bool = False) -> dict[str, Any]:
-    """Return a bar as result files hold it, judged by the number they hold. A value of None was not measured."""
-    value = rounded(value)
+    """Return a bar as result files hold it, judged by the value before it is rounded. None was not measured.
+
+    The file holds the rounded value, unless that is on the other side of the limit.
+    """
+
+    def is_met(value: float | None) -> bool | None:
+        return None if value is None else value >= limit if at_least else value <= limit
+
     return {
         "bar": name,
-        "value": value,
+        "value": rounded(value) if is_met(rounded(value)) == is_met(value) else value,
         "limit": limit,
         "at_least": at_least,
         **({"goal": True} if goal else {}),
-        "pass": None if value is None else value >= limit if at_least else value <= limit,
+        "pass": is_met(value),
     }
 
 

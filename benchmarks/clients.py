@@ -17,6 +17,7 @@ from statistics import mean, quantiles
 from typing import Any
 
 from .bars import rounded
+from .watched import memory_of
 
 PARTS = 5
 """Number of parts of the time. Memory in the last is compared with that in the second: caches fill in the first."""
@@ -103,8 +104,8 @@ async def ask(
         writer.close()
 
     async def watch() -> None:
-        while time.monotonic() < end and (memory := resident(process)) is not None:
-            seen.memory.append(memory)
+        while time.monotonic() < end and (memory := memory_of(process)) is not None:
+            seen.memory.append(memory / 2**30)
             await asyncio.sleep(1)
 
     async def look() -> None:
@@ -116,10 +117,15 @@ async def ask(
 
 
 async def watched_page(port: int, page: str, seconds: float) -> list[float]:
-    """Return the seconds to each answer of a page, asked twice a second by a process of its own."""
+    """Return the seconds to each answer of a page, asked twice a second by a process of its own.
+
+    Raises RuntimeError if an answer is missing or has another status than 200.
+    """
     words = [sys.executable, "-m", "benchmarks.clients", str(port), page, str(seconds)]
     asking = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
     found, _ = await asking.communicate()
+    if asking.returncode:
+        raise RuntimeError(f"{page} was not answered: its process ended with exit code {asking.returncode}")
     return [float(one) for one in found.split()]
 
 
@@ -134,15 +140,6 @@ async def post(
     length = re.search(r"content-length: (\d+)", answer)
     content = await reader.readexactly(int(length[1])) if length else b""
     return int(answer.split()[1]), content
-
-
-def resident(process: int) -> float | None:
-    """Return the resident GiB of a process, or None if it has ended."""
-    try:
-        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text(encoding="ascii"))
-    except OSError:
-        return None
-    return int(found[1]) / 2**20 if found else None
 
 
 def main(words: Sequence[str]) -> None:

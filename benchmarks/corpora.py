@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from .bars import bar, conclude, lines, rounded
 from .records import REGARDANT, Measurement, arguments
 from .startup import train_demo
+from .watched import memory_of, status_of
 from .workers import progress
 
 PAIRS, SENTENCES = 10_000_000, 100_000
@@ -48,6 +49,10 @@ def write_pairs(folder: Path, count: int) -> None:
         pq.write_table(pa.table(columns, names=["source", "target"]), folder / f"{shard:03}.parquet")
 
 
+Readings = list[tuple[float, int | None]]
+"""Shares of the rows read so far, and the resident bytes of the process, None if they are not known."""
+
+
 class Stream:
     """The stream of a run, whose rows are counted as they are read."""
 
@@ -66,8 +71,8 @@ class Stream:
         self.data, self.held_out = config.data, config.data.leave_out(config.seed)
         self.seen = np.full(count, 0, np.uint8)  # allocated from the beginning, as pages of zeros() are not
         """Number of times that each row was read."""
-        self.memory: list[tuple[float, int]] = []
-        """Share of the rows read so far, and the resident bytes of the process, after each buffer."""
+        self.memory: Readings = []
+        """Readings after each buffer."""
         self.tokens = 0
 
     def open(self) -> Any:
@@ -106,7 +111,7 @@ class Stream:
                 self.tokens += batches.load(batch).count
                 np.add.at(self.seen, batch.buffer.numbers[batch.rows], 1)
                 rows += len(batch.rows)
-            self.memory.append((rows / self.count, resident()))
+            self.memory.append((rows / self.count, memory_of()))
             buffer, first = buffer + 1, 0
             batches.plan(buffer)
         return buffer
@@ -141,14 +146,22 @@ def streamed(folder: Path, run: Path, count: int) -> dict[str, Any]:
         "seconds_to_first_batch": rounded(first),
         "target_tokens_per_second": rounded(stream.tokens / seconds),
         "training_target_tokens_per_second": rounded(planned.tokens_per_second),
-        "memory_of_tenths": [
-            max((held for share, held in stream.memory if tenth / 10 <= share < (tenth + 1) / 10 + 1e-9), default=0)
-            for tenth in range(10)
-        ],
+        "memory_of_tenths": largest_of_tenths(stream.memory),
         "buffers": buffers,
         "wrong_rows": stream.wrong_rows(),
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
+
+
+def largest_of_tenths(readings: Readings) -> list[int | None]:
+    """Return the most bytes in each tenth of the rows, None for a tenth without a reading."""
+    return [
+        max(
+            (held for share, held in readings if held and tenth / 10 <= share < (tenth + 1) / 10 + 1e-9),
+            default=None,
+        )
+        for tenth in range(10)
+    ]
 
 
 def resumed(folder: Path, run: Path, count: int) -> dict[str, Any]:
@@ -160,11 +173,6 @@ def resumed(folder: Path, run: Path, count: int) -> dict[str, Any]:
     batches.load_state_dict(saved["state"])
     stream.read(batches, saved["buffer"], saved["first"], saves=False)
     return {"wrong_rows": stream.wrong_rows()}
-
-
-def resident() -> int:
-    """Return the resident memory of this process in bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def bulk(folder: Path, count: int) -> dict[str, Any]:
@@ -191,10 +199,12 @@ def bulk(folder: Path, count: int) -> dict[str, Any]:
     working = subprocess.Popen(command)
     while working.poll() is None and len(list(out.glob("part-*"))) < SENTENCE_SHARDS // 4:
         time.sleep(0.2)
-    killed = actors()[0]
-    os.kill(killed, signal.SIGKILL)
+    if running := actors(working.pid):
+        os.kill(running[0], signal.SIGKILL)
     if working.wait():
         raise RuntimeError("bulk translation failed")
+    if not running:
+        raise RuntimeError("no actor was running, so none was killed")
     seconds["two actors, one killed"] = time.perf_counter() - begun
     rows = [row for path in sorted(out.glob("part-*")) for row in pq.read_table(path).to_pylist()]
     plain = (folder / "out.txt").read_text(encoding="utf-8").split("\n")[:-1]
@@ -207,16 +217,23 @@ def bulk(folder: Path, count: int) -> dict[str, Any]:
     }
 
 
-def actors() -> list[int]:
-    """Return the process ids of the actors that are running."""
+def actors(program: int) -> list[int]:
+    """Return the process ids of the running actors that a program has started. Other programs may have their own."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if b"ray::MapWorker" in path.read_bytes():
+            if b"ray::MapWorker" in path.read_bytes() and is_started_by(program, int(path.parent.name)):
                 found.append(int(path.parent.name))
         except OSError:  # it has ended
             continue
     return found
+
+
+def is_started_by(program: int, process: int | None) -> bool:
+    """Return whether a process is a child of a program, or of one of its children, to any depth."""
+    while process and process != program:
+        process = status_of(process, "PPid")
+    return process == program
 
 
 def main() -> None:
@@ -231,41 +248,10 @@ def main() -> None:
         return
     whole = given.pairs == PAIRS and given.sentences == SENTENCES
     measurement = Measurement(scratch=given.scratch or not whole)
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        (folder / "pairs").mkdir()
-        write_pairs(folder / "pairs", given.pairs)
-        worker = [sys.executable, "-m", "benchmarks.corpora", "--pairs", str(given.pairs), "--worker"]
-        stream, again = (
-            json.loads(
-                subprocess.run(
-                    [*worker, name, folder / "pairs", folder / "run"], check=True, stdout=subprocess.PIPE, text=True
-                ).stdout.splitlines()[-1]
-            )
-            for name in ("streamed", "resumed")
-        )
-    with TemporaryDirectory() as name:
-        translated = bulk(Path(name), given.sentences)
-    tenths, seconds = stream["memory_of_tenths"], translated["seconds"]
-    bars = [
-        bar("memory of the last tenth over the second", rounded(tenths[-1] / tenths[1]), 1 + SAME_WITHIN),
-        bar("seconds to the first batch", stream["seconds_to_first_batch"], FIRST_SECONDS),
-        bar(
-            "loader over training, target tokens a second",
-            rounded(stream["target_tokens_per_second"] / stream["training_target_tokens_per_second"]),
-            TIMES_TRAINING,
-            at_least=True,
-        ),
-        bar("rows seen twice or never", stream["wrong_rows"], 0),
-        bar("rows seen twice or never, after a resume in the middle", again["wrong_rows"], 0),
-        bar(
-            "two actors, one killed, over the plain command",
-            rounded(seconds["plain command"] / seconds["two actors, one killed"]),
-            OF_PLAIN,
-            at_least=True,
-        ),
-        bar("share of sentences in order", float(translated["in_order"]), 1, at_least=True),
-    ]
+    stream, again = passes(given.pairs)
+    with TemporaryDirectory() as folder:
+        translated = bulk(Path(folder), given.sentences)
+    bars = judged(stream, again, translated)
     print(*lines(bars), sep="\n")
     measurement.keep(
         "corpora",
@@ -280,6 +266,49 @@ def main() -> None:
         },
     )
     conclude(bars)
+
+
+def passes(count: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the measurements of a pass over a stream of pairs, and of one that is resumed in the middle, each in a
+    process of its own."""
+    worker = [sys.executable, "-m", "benchmarks.corpora", "--pairs", str(count), "--worker"]
+    with TemporaryDirectory() as temporary:
+        pairs, run = Path(temporary) / "pairs", Path(temporary) / "run"
+        pairs.mkdir()
+        write_pairs(pairs, count)
+        stream, again = (
+            json.loads(
+                subprocess.run(
+                    [*worker, name, pairs, run], check=True, stdout=subprocess.PIPE, text=True
+                ).stdout.splitlines()[-1]
+            )
+            for name in ("streamed", "resumed")
+        )
+    return stream, again
+
+
+def judged(stream: dict[str, Any], again: dict[str, Any], translated: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the bars of a pass, of a resumed one, and of bulk translation."""
+    (_, second, *_, last), seconds = stream["memory_of_tenths"], translated["seconds"]
+    return [
+        bar("memory of the last tenth over the second", last / second if last and second else None, 1 + SAME_WITHIN),
+        bar("seconds to the first batch", stream["seconds_to_first_batch"], FIRST_SECONDS),
+        bar(
+            "loader over training, target tokens a second",
+            stream["target_tokens_per_second"] / stream["training_target_tokens_per_second"],
+            TIMES_TRAINING,
+            at_least=True,
+        ),
+        bar("rows seen twice or never", stream["wrong_rows"], 0),
+        bar("rows seen twice or never, after a resume in the middle", again["wrong_rows"], 0),
+        bar(
+            "two actors, one killed, over the plain command",
+            seconds["plain command"] / seconds["two actors, one killed"],
+            OF_PLAIN,
+            at_least=True,
+        ),
+        bar("share of sentences in order", float(translated["in_order"]), 1, at_least=True),
+    ]
 
 
 if __name__ == "__main__":

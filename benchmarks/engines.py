@@ -20,7 +20,7 @@ from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
 
 from .bars import bar, rounded
 from .decoding import LIKE_BLEU, RUN, texts, train
-from .records import REGARDANT
+from .records import REGARDANT, versions
 from .side_by_side import SideBySide, ending
 from .workers import progress
 
@@ -77,7 +77,7 @@ def table(result: dict[str, Any]) -> Iterator[str]:
     for name in ("at_a_pipe", "one_at_a_time"):
         yield f"{name.replace('_', ' '):24}{result[name][TORCH]:>10.1f}{result[name][AUTO]:>22.1f}"
     yield f"{'BLEU':24}{result['bleu'][TORCH]:>10.2f}{result['bleu'][AUTO]:>22.2f}"
-    yield from ending({**result, "versions": {}})
+    yield from ending(result)
 
 
 def main() -> None:
@@ -109,6 +109,7 @@ def main() -> None:
         "one_at_a_time": speeds(alone, len(few)),
         "bleu": {name: corpus_bleu(lines, references, TranslationMetrics()) for name, lines in written.items()},
         "identical": same,
+        "versions": versions("ctranslate2"),
     }
     measurement.finish({**result, "bars": list(bars(result))}, table)
 

@@ -17,7 +17,7 @@ from regardant.interop.parity import BOUNDS
 from . import multi30k
 from .bars import bar, conclude, lines, rounded
 from .decoding import RUN, train
-from .records import Measurement, arguments
+from .records import Measurement, arguments, versions
 from .workers import progress
 
 EXPORTS = (("ctranslate2", "float32"), ("ctranslate2", "int8"), ("onnx", "float32"), ("onnx", "int8"))
@@ -58,7 +58,7 @@ def bars(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Format the table of rows, as docs/interop.md shows it. The first row is the run."""
-    yield "| | BLEU | identical | largest difference of a score | MB | tokens a second |"
+    yield "| | BLEU | identical | largest difference of an output | MB | tokens a second |"
     yield "|---|---|---|---|---|---|"
     run = rows[0]
     yield f"| run | {run['bleu']['run']:.2f} | | | {_size_and_speed(run, 'run')} |"
@@ -80,7 +80,12 @@ def main() -> None:
         for form, stored in EXPORTS:
             progress(f"{form} {stored}")
             rows.append(measured(run, form, stored, Path(folder) / f"{form}-{stored}"))
-    result = {"command": "make bench-exports", "rows": rows, "bars": list(bars(rows))}
+    result: dict[str, Any] = {
+        "command": "make bench-exports",
+        "versions": versions("ctranslate2", "onnxruntime"),
+        "rows": rows,
+        "bars": list(bars(rows)),
+    }
     print(*table(rows), sep="\n")
     print(*lines(result["bars"]), sep="\n")
     measurement.keep("exports", result)

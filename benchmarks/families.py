@@ -10,7 +10,6 @@ those of the same commit are not trained again, so an interrupted measurement ca
 `disturbed` if a training had to wait for other programs.
 """
 
-import hashlib
 import json
 import shutil
 import statistics
@@ -30,7 +29,7 @@ from regardant.run import load
 
 from . import families_page, headers
 from .bars import bar, conclude, lines
-from .recipes import shown, training_numbers
+from .recipes import digest, json_of, planned_numbers, shown, training_numbers
 from .records import REGARDANT, ROOT, Measurement, arguments, machine, set_options
 from .watched import run_watched
 
@@ -76,10 +75,10 @@ class Bar(Config):
     def judged(self, models: Mapping[str, Any]) -> dict[str, Any]:
         """Return the bar as results hold it. `models` are the measured ones by name."""
         first = self.model or next(iter(models))
-        value = models[first]["mean"][self.score]
-        name = f"{self.score} of {first}"
+        value, name = mean_of(models[first]["runs"], self.score), f"{self.score} of {first}"
         if self.over:
-            value, name = round(value - models[self.over]["mean"][self.score], 4), f"{name} over {self.over}"
+            gain = value - mean_of(models[self.over]["runs"], self.score)
+            value, name = round(gain, 9), f"{name} over {self.over}"  # without the error of the subtraction
         limit = self.at_most if self.at_least is None else self.at_least
         assert limit is not None
         return bar(name, value, limit, at_least=self.at_least is not None, goal=self.goal)
@@ -145,7 +144,7 @@ def settings_of(name: str, family: Family) -> str:
     named = {name, *(one for model in family.models.values() for one in (model.recipe, model.start_from) if one)}
     named = {one for one in named if not one.startswith(PACKAGE)}
     set_of = [family.model_dump(), {one: document_of(one) for one in sorted(named)}]
-    return hashlib.sha256(json.dumps(set_of, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(set_of)
 
 
 def measure(recipe: str, family: Family, commit: str) -> dict[str, Any]:
@@ -212,20 +211,15 @@ def trained(command: list[str], run: Path, options: Sequence[str] = ()) -> dict[
     """Train into a folder and evaluate, with options of `evaluate`; return the numbers that results hold."""
     train = ["train", *command, "--out", str(run)]
     seconds, waited = run_watched([REGARDANT, *train])
-    evaluate = [REGARDANT, "evaluate", str(run), "--json", *options]
-    evaluated = subprocess.run(evaluate, check=True, capture_output=True, text=True)
-    record = load(run).record
+    scores = json_of(["evaluate", run, "--json", *options])
     numbers = training_numbers(run)
     return {
         "train": shown(train),
         "wall_seconds": round(seconds, 1),
         "waited_share": round(waited, 3),
         **{name: numbers[name] for name in ("training_seconds", "updates")},
-        "announced_seconds": round(record.plan["seconds"], 1),
-        "announced_updates": record.plan["updates"],
-        "parameters": record.plan["parameters"],
-        "decided": record.decided.as_dict(),
-        "scores": dict(flat(json.loads(evaluated.stdout))),
+        **planned_numbers(run),
+        "scores": dict(flat(scores)),
     }
 
 
@@ -238,12 +232,21 @@ def flat(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, flo
             yield f"{prefix}{name}", value
 
 
+def mean_of(runs: Sequence[Mapping[str, Any]], score: str) -> float:
+    """Return the mean of a score or of the minutes over all seeds, not rounded."""
+    return statistics.mean(values_of(runs, score))
+
+
+def values_of(runs: Sequence[Mapping[str, Any]], score: str) -> list[float]:
+    """Return a score or the minutes of each run."""
+    return [run["wall_seconds"] / 60 if score == MINUTES else run["scores"][score] for run in runs]
+
+
 def summary(runs: Sequence[Mapping[str, Any]], scores: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return mean and standard deviation, over all seeds, of the scores and of the minutes."""
-    values = {name: [run["scores"][name] for run in runs] for name in runs[0]["scores"]}
-    if missing := set(scores) - set(values):
-        raise KeyError(f"`evaluate --json` has no {sorted(missing)[0]}: {', '.join(values)}")
-    values[MINUTES] = [run["wall_seconds"] / 60 for run in runs]
+    if missing := set(scores) - set(runs[0]["scores"]):
+        raise KeyError(f"`evaluate --json` has no {sorted(missing)[0]}: {', '.join(runs[0]['scores'])}")
+    values = {name: values_of(runs, name) for name in (*runs[0]["scores"], MINUTES)}
     return {
         "mean": {name: round(statistics.mean(several), 4) for name, several in values.items()},
         "deviation": {

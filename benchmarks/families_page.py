@@ -1,7 +1,7 @@
 """The page docs/results.md: a table for each measured family, written from results alone."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,10 @@ machine and the commit.
 OWN_FILES_TOP = """## Files of your own
 
 `make bench-own-files`: `regardant train TASK --set data.source=FILE` on the data of a recipe, with all else at its
-defaults, beside the mean of that recipe; and what the training announced. "Error of the N seconds announced", of
-earlier results, is of the time of training alone, which ends by the clock where the budget is in minutes; the benchmark
-now compares the updates, and the wall time of the whole command.
+defaults, beside the mean of that recipe; a graph has two files, and forecasting is given the recipe's splits. Beside it
+what the training announced. "Error of the N seconds announced", of earlier results, is of the time of training alone,
+which ends by the clock where the budget is in minutes; the benchmark now compares the updates, and the wall time of the
+whole command.
 """
 
 
@@ -43,7 +44,7 @@ def page(results: Mapping[str, Mapping[str, Any]], own_files: Mapping[str, Mappi
     """Return the page, from results by recipe and from results of a user's own files by task."""
     parts = [TOP]
     for result in results.values():
-        measured = _measured(result)
+        measured = _measured(result, _precisions(result))
         if result.get("disturbed"):
             measured += " Minutes were taken beside other programs: they are upper limits."
         judged = ["", *bars.markdown(result["bars"])] if result["bars"] else []
@@ -53,9 +54,15 @@ def page(results: Mapping[str, Mapping[str, Any]], own_files: Mapping[str, Mappi
     return "\n".join(parts)
 
 
-def _measured(result: Mapping[str, Any]) -> str:
+def _measured(result: Mapping[str, Any], precisions: str = "") -> str:
     cpu = result["machine"]
-    return f"Measured on {cpu['cores']} cores of {cpu['cpu']} at commit {result['commit']}."
+    return f"Measured on {cpu['cores']} cores of {cpu['cpu']} at commit {result['commit']}{precisions}."
+
+
+def _precisions(result: Mapping[str, Any]) -> str:
+    runs = [run for model in result["models"].values() for run in model["runs"]]
+    chosen = sorted({run["decided"]["precision"] for run in runs})
+    return f", in {chosen[0]}" if len(chosen) == 1 else f", in {' or '.join(chosen)}, as each run chose"
 
 
 def _of_own_files(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -82,8 +89,14 @@ def section(result: Mapping[str, Any]) -> Iterator[str]:
     for name, model in result["models"].items():
         cells = [mean_and_deviation(model, score) for score in scores]
         runs = model["runs"]
-        cells += [f"{runs[0]['parameters']:,}", f"{model['mean']['minutes']:.1f}", str(len(runs))]
+        cells += [parameters_of(runs), f"{model['mean']['minutes']:.1f}", str(len(runs))]
         yield f"| {' | '.join([name, *cells])} |"
     for name, found in result["baselines"].items():
         cells = [f"{found[score]:.4f}" if score in found else "-" for score in scores]
         yield f"| {' | '.join([name, *cells, '-', '-', '-'])} |"
+
+
+def parameters_of(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the number of parameters of all runs. It differs where each seed has a vocabulary of its own."""
+    least, most = (choose(run["parameters"] for run in runs) for choose in (min, max))
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"

@@ -9,13 +9,12 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .clients import LOST, ask, post, server
+from .clients import LOST, ask, post, server, watched_page
 
 KEY = "0123456789abcdef0123456789abcdef"
 SLOW = 500
@@ -211,10 +210,8 @@ def studio_under_load(run: Path, seconds: float, clients: int) -> tuple[list[flo
                 await asyncio.sleep(0.2)
             writer.close()
 
-        words = [sys.executable, "-m", "benchmarks.clients", str(port), PAGE, str(seconds)]
-        asking = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
-        output, _ = (await asyncio.gather(asking.communicate(), *(client() for _ in range(clients))))[0]
-        return [float(one) for one in output.split()]
+        pages, *_ = await asyncio.gather(watched_page(port, PAGE, seconds), *(client() for _ in range(clients)))
+        return pages
 
     with server(run, verb="studio") as (_, port):
         return asyncio.run(load(port)), statuses

@@ -7,12 +7,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from .trainings import command, quietly, weights
+from .trainings import OFTEN, command, quietly, weights
 
 UPDATES = 120
 """Updates of each training. A checkpoint is written after every one."""
-
-OFTEN = "training.checkpoint_minutes=1e-9"
 
 EARLY = 3
 """One kill in EARLY comes at any time, most likely during start-up; the others come while updates are made."""

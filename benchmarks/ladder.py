@@ -3,9 +3,9 @@
     make ladder                                   all: two and a half hours on two cores, an hour of equal updates
     make ladder RUNG="gru-fixed transformer@2000" these alone, the second for 2,000 updates
 
-A rung with a result is not trained again, so an interrupted measurement can be continued. Translations are kept beside
-the results in benchmarks/results/ladder. All rungs with results are compared once every rung that a bar names has one:
-the comparison is written to comparison.json there, figures to docs/experiments/.
+A rung with a result of its current settings is not trained again, so an interrupted measurement can be continued.
+Translations are kept beside the results in benchmarks/results/ladder. All rungs with results are compared once every
+rung that a bar names has one: the comparison is written to comparison.json there, figures to docs/experiments/.
 """
 
 import json
@@ -23,7 +23,7 @@ from regardant.tasks.translation.evaluate.evaluation import read_test_set
 
 from .bars import bar, conclude, lines
 from .multi30k import folder
-from .recipes import Asked, measure
+from .recipes import Asked, measure, settings_of
 from .records import Measurement, arguments, kind_of
 
 FIXED, ATTENDING, TRANSFORMER = "gru-fixed", "gru-bahdanau", "transformer"
@@ -68,8 +68,12 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def is_kept(asked: Asked, measurement: Measurement) -> bool:
-    """Return whether a rung has its result and its translations."""
-    return measurement.path(asked.name).is_file() and translations(asked, measurement).is_file()
+    """Return whether a rung has its translations, and a result of its current settings. A result of an earlier commit,
+    which does not name its settings, counts."""
+    path, current = measurement.path(asked.name), settings_of(asked.recipe)
+    if not (path.is_file() and translations(asked, measurement).is_file()):
+        return False
+    return bool(json.loads(path.read_text(encoding="utf-8")).get("settings", current) == current)
 
 
 def of_one_machine(kept: Sequence[Asked], measurement: Measurement) -> list[Asked]:

@@ -24,7 +24,7 @@ RECIPES = ["demo", "reverse", "multi30k-en-de", "ladder/gru-bahdanau", "shakespe
 """Small and large vocabularies, a recurrent model, a decoder-only model."""
 
 SHORT = {"max_minutes": "null", "max_updates": 200, "validate_every": 60}
-"""Training fields in place of the recipe's. Memory grows by up to a third over thousands of updates."""
+"""Training fields in place of the recipe's. Memory may still grow afterwards."""
 
 OFF_BY = 0.2
 """Largest relative difference between a plan and the measurement."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .bars import bar, rounded, shown
-from .records import ROOT, precisions
+from .records import ROOT, commit_of, precisions
 from .side_by_side import SideBySide, best_of_each, ending
 from .training import ATTENTIONS
 from .workers import Peer, Row, fastest, interleave, one_torch, progress, settings, versions_of
@@ -136,9 +136,12 @@ def table(result: dict[str, Any]) -> Iterator[str]:
 
 
 def main() -> None:
-    measurement = SideBySide("models", __doc__, PASSES)
+    checkout = os.environ.get("NANOGPT")
+    measurement = SideBySide("models", __doc__, PASSES, "NANOGPT=/path/to/nanoGPT" if checkout else "")
     models = {name: measure(name, measurement.passes) for name in SHAPES}
     versions = {name: version for one in models.values() for name, version in one.pop("versions").items()}
+    if checkout:
+        versions["nanoGPT"] = commit_of(Path(checkout))
     measurement.finish({"versions": versions, "models": models, "bars": list(bars(models))}, table)
 
 

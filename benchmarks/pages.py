@@ -17,7 +17,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Response, sync_playwright
 
 from regardant.pictures import AttentionPicture, attention_page
 
@@ -59,12 +59,18 @@ def start_studio(*folders: Path) -> tuple[subprocess.Popen[str], str]:
 
 @contextmanager
 def opened(browser: Browser, address: str) -> Iterator[Page]:
-    """Open a page in a window of its own, without a cache."""
+    """Open a page in a window of its own, without a cache. Raises RuntimeError if its status is an error."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    page.goto(address)
+    require_ok(page.goto(address), address)
     yield page
     context.close()
+
+
+def require_ok(response: Response | None, address: str) -> None:
+    """Raise RuntimeError unless an address was answered, and its status is no error."""
+    if response is None or not response.ok:
+        raise RuntimeError(f"{address}: {f'status {response.status}' if response else 'no answer'}")
 
 
 def painted(browser: Browser, address: str) -> float:
@@ -79,9 +85,11 @@ def looked_at(browser: Browser, address: str) -> float:
         page.locator(".translation").wait_for()
         page.get_by_label("Text", exact=True).fill(SENTENCE)
         start = time.perf_counter()
-        with page.expect_response("**/api/look"):
+        with page.expect_response("**/api/look") as answer:
             page.get_by_role("button", name="Show").click()
-        return time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        require_ok(answer.value, "/api/look")
+        return seconds
 
 
 def large_picture(folder: Path) -> str:

@@ -28,7 +28,8 @@ from typing import Any
 
 from . import multi30k
 from .bars import bar, conclude, lines, rounded
-from .records import Measurement, arguments
+from .records import Measurement, arguments, versions
+from .watched import memory_of
 
 PAIRS, FEW, PASSES = 1_000_000, 250_000, 3
 VOCAB_SIZE = 8000
@@ -103,7 +104,7 @@ def _timed(library: str, folder: Path) -> dict[str, Any]:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             peak = 0
             while process.poll() is None:
-                peak = max(peak, _anonymous_bytes(process.pid))
+                peak = max(peak, memory_of(process.pid, "RssAnon") or 0)
                 time.sleep(POLL_SECONDS)
             assert process.stdout is not None
             written = process.stdout.read()
@@ -111,13 +112,6 @@ def _timed(library: str, folder: Path) -> dict[str, Any]:
         raise subprocess.CalledProcessError(process.returncode, command)
     found: dict[str, Any] = json.loads(written.splitlines()[-1])
     return found | {"peak_anonymous_bytes": peak}
-
-
-def _anonymous_bytes(process: int) -> int:
-    """Return the resident anonymous memory of a process. 0 if it has ended."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
-    found = (int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:"))
-    return next(found, 0)
 
 
 def _work(library: str, folder: Path, run: Path) -> dict[str, Any]:
@@ -154,7 +148,14 @@ def main() -> None:
         bar("peak memory over that of a quarter of the pairs", peak / few["peak_anonymous_bytes"], SAME_WITHIN),
     ]
     print(*lines(bars), sep="\n")
-    result = {"command": "make bench-preparing", "pairs": given.pairs, "passes": passes, "quarter": few, "bars": bars}
+    result = {
+        "command": "make bench-preparing",
+        "versions": versions("tokenizers"),
+        "pairs": given.pairs,
+        "passes": passes,
+        "quarter": few,
+        "bars": bars,
+    }
     measurement.keep("preparing", result)
     conclude(bars)
 

@@ -10,7 +10,8 @@ needs no budget, and their clock stops while they translate. Each of them has th
 that give the most BLEU of the validation text in ten minutes. All trainers run unchanged: JoeyNMT in float32, its only
 precision on a CPU, transformers in bfloat16 where the CPU has it, and Regardant in its own choice. Written to
 benchmarks/results/quality.json, with a figure; each system with the machine and the commit that it was measured at,
-once for each kind of machine. Regardant is judged beside the others that were measured on its kind.
+once for each kind of machine. Regardant is judged beside the others that were measured on its kind. A system takes the
+place of its kept result once it has as many points.
 """
 
 import json
@@ -29,6 +30,7 @@ from regardant.run import load
 
 from . import multi30k
 from .bars import bar, conclude, lines
+from .recipes import json_of, training_numbers
 from .records import REGARDANT as COMMAND
 from .records import ROOT, Measurement, arguments, kind_of, machine, precisions, set_options
 from .workers import Peer, progress
@@ -57,13 +59,14 @@ WITHIN_30 = 40.0
 REGARDANT, JOEYNMT, TRAINER = "Regardant", "JoeyNMT", "transformers"
 
 Points = list[dict[str, Any]]
-"""Minutes and BLEU at each budget; for peers, the updates, too."""
+"""Minutes, BLEU and updates at each budget; for Regardant, also the engine and the precision."""
 
 Found = dict[str, Any]
-"""Result of a system so far: its `points`; of a peer also its `settings` and the `candidates` they were chosen from."""
+"""Result of a system so far: its `points`; of a peer also its `versions` and `precision`, its `settings`, the
+`candidates` that they were chosen from, and the `fixed_settings` that all peers share."""
 
 Systems = list[dict[str, Any]]
-"""Results of systems, each with its `name`, and the machine and the commit that it was measured at."""
+"""Results of systems, each with its `name` and `command`, and the machine and the commit that it was measured at."""
 
 
 def regardant(minutes: tuple[int, ...]) -> Iterator[Found]:
@@ -76,9 +79,17 @@ def regardant(minutes: tuple[int, ...]) -> Iterator[Found]:
         if budget in DROPOUTS:
             given.append(f"model.dropout={DROPOUTS[budget]}")
         subprocess.run([COMMAND, "train", RECIPE, "--out", run, *set_options(given)], check=True)
-        evaluated = subprocess.run([COMMAND, "evaluate", run, "--json"], check=True, capture_output=True, text=True)
-        found.append({"minutes": budget, "bleu": round(json.loads(evaluated.stdout)["bleu"], 2)})
-        progress(f"{REGARDANT}, {budget} minutes: BLEU {found[-1]['bleu']}")
+        scores = json_of(["evaluate", run, "--json", "--engine", "torch"])
+        found.append(
+            {
+                "minutes": budget,
+                "bleu": scores["bleu"],
+                "updates": training_numbers(run)["updates"],
+                "engine": scores["engine"],
+                "precision": load(run).record.decided.precision,
+            }
+        )
+        progress(f"{REGARDANT}, {budget} minutes: BLEU {scores['bleu']:.2f}")
         yield {"points": found}
 
 
@@ -123,28 +134,31 @@ def write_text(translated: str, settings: Mapping[str, Any]) -> tuple[Path, Call
 
 def train_peer(
     program: str, library: str, settings: Mapping[str, Any], translated: str, minutes: tuple[int, ...]
-) -> Iterator[Points]:
-    """Train a peer once, score its translations of a text after each number of minutes, and yield the points so far."""
+) -> Iterator[Found]:
+    """Train a peer once, score its translations of a text after each number of minutes, and yield the points so far
+    and the versions of its libraries."""
     path, score = write_text(translated, settings)
     found: Points = []
     given = [str(path), str(FOLDER / library)]
     with Peer(program, given, folder=FOLDER, library=library, variables={}) as peer:
         for budget in minutes:
             answer = peer.ask(minutes=budget)
-            found.append({"minutes": budget, "bleu": round(score(answer["targets"]), 2), "updates": answer["updates"]})
-            progress(f"{library}, {settings}, {budget} minutes: BLEU of {translated} {found[-1]['bleu']}")
-            yield found
+            found.append({"minutes": budget, "bleu": score(answer["targets"]), "updates": answer["updates"]})
+            progress(f"{library}, {settings}, {budget} minutes: BLEU of {translated} {found[-1]['bleu']:.2f}")
+            yield {"points": found, "versions": peer.about["versions"]}
 
 
 def tune_and_train(program: str, library: str, minutes: tuple[int, ...]) -> Iterator[Found]:
     """Choose a peer's settings on the validation text, train it with them, and yield what is found so far."""
     tried = []
     for settings in CANDIDATES:
-        (point,) = list(train_peer(program, library, settings, "val", (CHOICE_MINUTES,)))[-1]
+        (point,) = list(train_peer(program, library, settings, "val", (CHOICE_MINUTES,)))[-1]["points"]
         tried.append({"settings": settings, **point})
     chosen = max(tried, key=lambda one: one["bleu"])["settings"]
-    for points in train_peer(program, library, chosen, "test2016", minutes):
-        yield {"points": points, "settings": chosen, "candidates": tried}
+    precision = "float32" if library == "joeynmt" else precisions()[-1]
+    how = {"precision": precision, "settings": chosen, "fixed_settings": PEERS | SHAPE, "candidates": tried}
+    for found in train_peer(program, library, chosen, "test2016", minutes):
+        yield found | how
 
 
 SYSTEMS: dict[str, Callable[[tuple[int, ...]], Iterator[Found]]] = {
@@ -164,9 +178,11 @@ def bars(systems: Systems) -> Iterator[dict[str, Any]]:
             if other["name"] == REGARDANT or kind_of(other["machine"]) != kind_of(ours["machine"]):
                 continue
             missing.discard(other["name"])
-            for budget, bleu in scores_of(other).items():
+            theirs = scores_of(other)
+            for budget in MINUTES:
                 name = f"BLEU after {budget} minutes less that of {other['name']}, {cpu}"
-                yield bar(name, scores[budget] - bleu if budget in scores else None, 0.0, at_least=True)
+                less = scores[budget] - theirs[budget] if {budget} <= scores.keys() & theirs.keys() else None
+                yield bar(name, less, 0.0, at_least=True)
     yield from (bar(f"BLEU less that of {name}", None, 0.0, at_least=True) for name in sorted(missing))
 
 
@@ -180,15 +196,35 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("systems", nargs="*", choices=[*SYSTEMS, []], help="default: all")
     asked = parser.parse_args(given)
     measurement = Measurement(scratch=asked.scratch)
-    kept = measurement.path("quality")
-    systems: Systems = json.loads(kept.read_text(encoding="utf-8"))["systems"] if kept.is_file() else []
+    systems = kept_systems(measurement.path("quality"))
+    command = "make bench-quality" + (f' BENCH="{" ".join(asked.systems)}"' if asked.systems else "")
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in asked.systems or SYSTEMS:
         for found in SYSTEMS[name](MINUTES):
-            new = {"name": name} | found | {"machine": machine(), "commit": measurement.commit}
-            systems = [*(one for one in systems if not are_of_one_row(one, new)), new]
-            keep(systems, measurement)
+            new = {"name": name, "command": command, **found, "machine": machine(), "commit": measurement.commit}
+            before = [one for one in systems if are_of_one_row(one, new)]
+            if all(num_measured(new) >= num_measured(one) for one in before):
+                systems = [*(one for one in systems if one not in before), new]
+                keep(systems, measurement)
     conclude(list(bars(systems)))
+
+
+def kept_systems(path: Path) -> Systems:
+    """Return the systems of a kept result.
+
+    Results of earlier commits have the command and the fixed settings of peers beside the systems.
+    """
+    if not path.is_file():
+        return []
+    result = json.loads(path.read_text(encoding="utf-8"))
+    of_all = {"command": result["command"]} if "command" in result else {}
+    of_peers = of_all | ({"fixed_settings": result["peers"]} if "peers" in result else {})
+    return [(of_all if one["name"] == REGARDANT else of_peers) | one for one in result["systems"]]
+
+
+def num_measured(system: dict[str, Any]) -> int:
+    """Return the number of MINUTES at which a system has a score."""
+    return len(scores_of(system).keys() & set(MINUTES))
 
 
 def are_of_one_row(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -203,8 +239,7 @@ def keep(systems: Systems, measurement: Measurement) -> None:
     curves = [Curve(f"{one['name']}, {maker(one['machine'])}", sorted(scores_of(one).items())) for one in systems]
     chart = line_chart(curves, title="BLEU of test2016 by time", x_label="minutes of training", y_label="BLEU")
     measurement.draw("bleu_by_minutes", chart)
-    result = {"command": "make bench-quality", "peers": PEERS | SHAPE, "systems": systems, "bars": judged}
-    measurement.keep("quality", result)
+    measurement.keep("quality", {"systems": systems, "bars": judged})
 
 
 def maker(machine_of_system: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ Runs stay in runs/bench/NAME. Results, with commands, machine, versions and comm
 benchmarks/results/NAME.json and to the recipe's header. Since headers are tracked files, commit before measuring more.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,7 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from regardant.config import recipe as document_of
 from regardant.run import load
+from regardant.training.events import named, read_events
 
 from . import headers
 from .bars import bar, conclude, lines
@@ -50,6 +53,11 @@ class Asked:
         recipe, _, updates = named.partition("@")
         return cls(recipe, int(seed or 1), int(updates) if updates else None)
 
+    def __str__(self) -> str:
+        """Return the text that `parse` reads."""
+        updates, seed = f"@{self.updates}" * bool(self.updates), f":{self.seed}" * (self.seed != 1)
+        return f"{self.recipe}{updates}{seed}"
+
     @property
     def name(self) -> str:
         """Name of the run and of the result."""
@@ -63,9 +71,11 @@ class Asked:
         return ROOT / "runs" / "bench" / self.name
 
     def commands(self) -> tuple[list[str], list[str]]:
-        """Return the arguments that train and those that evaluate."""
+        """Return the arguments that train and those that evaluate. Translators are compared in one engine."""
         train = ["train", self.recipe, "--out", str(self.run), "--set", f"seed={self.seed}"]
         evaluate = ["evaluate", str(self.run), "--json"]
+        if document_of(self.recipe)["task"] == "translation":
+            evaluate += ["--engine", "torch"]
         if self.updates:
             train += ["--set", "training.max_minutes=null", "--set", f"training.max_updates={self.updates}"]
         if self.recipe == "translation":
@@ -97,26 +107,44 @@ def measure(asked: Asked, measurement: Measurement) -> list[dict[str, Any]]:
     shutil.rmtree(asked.run, ignore_errors=True)
     train, evaluate = asked.commands()
     seconds = timed(train)
-    scores = json.loads(subprocess.run([REGARDANT, *evaluate], check=True, capture_output=True, text=True).stdout)
-    record = load(asked.run).record
+    scores = json_of(evaluate)
+    judged = list(bars(asked, scores))
     result = {
+        "command": f'make bench BENCH="{asked}"',
         "recipe": asked.recipe,
+        "settings": settings_of(asked.recipe),
         "seed": asked.seed,
         "train": shown(train),
         "evaluate": shown(evaluate),
         "wall_seconds": round(seconds, 1),
         **training_numbers(asked.run),
-        "parameters": record.plan["parameters"],
-        "decided": record.decided.as_dict(),
+        **planned_numbers(asked.run),
         "scores": scores,
+        "bars": judged,
     }
     print(f"{asked.name}: {headers.score_of(result)}, {seconds / 60:.1f} minutes")
-    if judged := list(bars(asked, scores)):
-        result["bars"] = judged
     measurement.keep(asked.name, result)
     if asked == Asked(asked.recipe) and not measurement.scratch:
         headers.write(result | {"machine": machine(), "commit": measurement.commit})
     return judged
+
+
+def settings_of(recipe: str) -> str:
+    """Return a digest of a recipe, without its comments."""
+    return digest(document_of(recipe))
+
+
+def digest(settings: Any) -> str:
+    """Return a digest of settings, by which a result names them."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def json_of(command: Sequence[str | Path]) -> dict[str, Any]:
+    """Run a command of `regardant` and return the object that its option --json prints."""
+    found: dict[str, Any] = json.loads(
+        subprocess.run([REGARDANT, *command], check=True, stdout=subprocess.PIPE, text=True).stdout
+    )
+    return found
 
 
 def timed(command: list[str]) -> float:
@@ -128,9 +156,8 @@ def timed(command: list[str]) -> float:
 
 def training_numbers(run: Path) -> dict[str, Any]:
     """Return the numbers of metrics.jsonl that results hold."""
-    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    updates = [event for event in events if event["event"] == "train"]
-    validations = [event for event in events if event["event"] == "validation"]
+    events = read_events(run / "metrics.jsonl")
+    updates, validations = named(events, "train"), named(events, "validation")
     speeds = sorted(event["tokens_per_second"] for event in updates)
     return {
         "training_seconds": round(events[-1]["time"], 1),
@@ -145,6 +172,17 @@ def training_numbers(run: Path) -> dict[str, Any]:
             {"minutes": round(event["time"] / 60, 2), "loss": event["loss"], "bleu": event.get("bleu")}
             for event in validations
         ],
+    }
+
+
+def planned_numbers(run: Path) -> dict[str, Any]:
+    """Return the numbers that results hold of a plan, and the settings that were decided with it."""
+    record = load(run).record
+    return {
+        "announced_seconds": round(record.plan["seconds"], 1),
+        "announced_updates": record.plan["updates"],
+        "parameters": record.plan["parameters"],
+        "decided": record.decided.as_dict(),
     }
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,19 @@ def commit() -> str:
     return _git("rev-parse", "--short", "HEAD").strip()
 
 
+def commit_of(checkout: Path) -> str | None:
+    """Return the commit that is checked out in a folder, None if the folder is no git checkout."""
+    if not (checkout / ".git").exists():  # git would answer for a repository around the folder
+        return None
+    done = subprocess.run(["git", "-C", checkout, "rev-parse", "HEAD"], capture_output=True, text=True)
+    return None if done.returncode else done.stdout.strip()
+
+
+def versions(*packages: str) -> dict[str, str | None]:
+    """Return the versions of packages, None for one that is not installed."""
+    return {package: _version(package) for package in packages}
+
+
 def machine() -> dict[str, Any]:
     """Return the CPU, the accelerator and the versions that results depend on."""
     import torch
@@ -150,6 +164,13 @@ def precisions() -> tuple[str, ...]:
     from regardant.training.devices import multiplies_bfloat16
 
     return ("float32", "bfloat16") if multiplies_bfloat16(torch.device("cpu")) else ("float32",)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _git(*words: str) -> str:

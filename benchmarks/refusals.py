@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .damage import files_of
-from .trainings import command, is_one_line, quietly, weights
+from .trainings import OFTEN, command, is_one_line, quietly, weights
 
 SHARES = (0.02, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 """Sizes of a full disk, as shares of what a training needs."""
@@ -34,8 +34,6 @@ PHASES: dict[str, Callable[[Path], bool]] = {
     "validation": lambda folder: (folder / "model.safetensors").is_file(),
 }
 """Phases of a training, each with a test on the run folder that is true once the phase has begun."""
-
-OFTEN = "training.checkpoint_minutes=1e-9"
 
 
 def two_at_once(folder: Path, whole: Path) -> dict[str, bool]:

@@ -8,7 +8,6 @@ every run is over the whole validation split, in windows of 64 without overlap. 
 benchmarks/results/nanogpt.json.
 """
 
-import json
 import os
 import pickle
 import re
@@ -24,8 +23,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from regardant.training.events import named, read_events
+
 from .bars import bar, conclude, lines, rounded
-from .records import REGARDANT, ROOT, Measurement, arguments, precisions, set_options
+from .recipes import json_of
+from .records import REGARDANT, ROOT, Measurement, arguments, commit_of, precisions, set_options
 from .workers import PROGRAMS, Peer
 
 FOLDER = ROOT / "runs" / "bench-shakespeare"
@@ -111,10 +113,9 @@ def ours(recipe: str, name: str, fields: list[str]) -> dict[str, float]:
     start = time.perf_counter()
     subprocess.run([REGARDANT, "train", recipe, "--out", run, *set_options(fields)], check=True)
     seconds = time.perf_counter() - start
-    scores = subprocess.run([REGARDANT, "evaluate", run, "--json"], check=True, capture_output=True, text=True).stdout
-    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    speed = median(event["tokens_per_second"] for event in events if event["event"] == "train")
-    return {"seconds": seconds, "loss": json.loads(scores)["loss"], "tokens_per_second": speed}
+    loss = json_of(["evaluate", run, "--json"])["loss"]
+    speed = median(event["tokens_per_second"] for event in named(read_events(run / "metrics.jsonl"), "train"))
+    return {"seconds": seconds, "loss": loss, "tokens_per_second": speed}
 
 
 def in_turn(checkout: Path, precisions: Sequence[str]) -> tuple[dict[str, list[dict[str, float]]], float]:
@@ -188,6 +189,7 @@ def main(given: Sequence[str] | None = None) -> None:
     limit = products_alone(record["plan"]["flops_per_token"], peak, speed)
     result = {
         "command": "make bench NANOGPT=/path/to/nanoGPT",
+        "nanogpt_commit": commit_of(checkout),
         **compared,
         "float32_products_alone": limit,
         "runs": runs_of,

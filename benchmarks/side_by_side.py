@@ -12,19 +12,23 @@ Speeds = Mapping[str, Mapping[str, float]]
 
 
 class SideBySide(Measurement):
-    """One run of `make bench-NAME`, with passes from the command line. A run of fewer passes is a scratch run."""
+    """One run of `make bench-NAME`, with passes from the command line. A run of fewer passes is a scratch run.
 
-    def __init__(self, name: str, doc: str | None, usual_passes: int) -> None:
+    variables: those of make that were given, as "NANOGPT=/path/to/nanoGPT".
+    """
+
+    def __init__(self, name: str, doc: str | None, usual_passes: int, variables: str = "") -> None:
         parser = arguments(doc)
         parser.add_argument("--passes", type=int, default=usual_passes, help="timed passes of every row")
         asked = parser.parse_args()
-        self.name, self.usual, self.passes = name, usual_passes, asked.passes
+        self.name, self.variables, self.usual, self.passes = name, variables, usual_passes, asked.passes
         super().__init__(scratch=asked.scratch or asked.passes < usual_passes)
 
     def finish(self, result: dict[str, Any], table: Callable[[dict[str, Any]], Iterator[str]]) -> None:
         """Print and write a result. Exit with code 1 if a bar is missed."""
         result = {
             "command": f"make bench-{self.name}"
+            + (f" {self.variables}" if self.variables else "")
             + (f' BENCH="--passes {self.passes}"' if self.passes != self.usual else ""),
             "passes": self.passes,
             **result,

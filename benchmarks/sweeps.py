@@ -6,14 +6,13 @@
 Written to benchmarks/results/sweeps/NAME.json.
 """
 
-import json
 import shutil
-import subprocess
 import time
 from typing import Any
 
 from .bars import bar, conclude, lines
-from .records import REGARDANT, ROOT, Measurement, arguments
+from .recipes import json_of
+from .records import ROOT, Measurement, arguments
 
 RUNS = ROOT / "runs" / "bench" / "sweeps"
 
@@ -35,10 +34,10 @@ def measure(name: str) -> dict[str, Any]:
     shutil.rmtree(out, ignore_errors=True)
     asked = [*command, "--minutes", f"{minutes:g}"]
     started = time.perf_counter()
-    ended = subprocess.run([REGARDANT, *asked, "--out", out, "--json"], check=True, stdout=subprocess.PIPE, text=True)
+    output = json_of([*asked, "--out", out, "--json"])
     taken = (time.perf_counter() - started) / 60
-    judged = [bar("minutes", round(taken, 1), minutes)]
-    return {"command": " ".join(["regardant", *asked]), "output": json.loads(ended.stdout), "bars": judged}
+    judged = [bar("minutes", taken, minutes)]
+    return {"command": " ".join(["regardant", *asked]), "output": output, "bars": judged}
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ numbers of trials to runs/scratch alone.
 
 import faulthandler
 import os
-import re
 import shutil
 import time
 from collections import Counter
@@ -26,7 +25,8 @@ from .damage import Damage, edits, files_of, flips
 from .kills import killed
 from .records import ROOT, Measurement, arguments
 from .refusals import refusals
-from .trainings import command, quietly
+from .trainings import OFTEN, command, quietly
+from .watched import memory_of
 
 FOLDER = ROOT / "runs" / "torture"
 
@@ -70,7 +70,7 @@ def damage(model: str, folder: Path, flips_each: int, edits_each: int) -> dict[s
 
     torch.set_num_threads(1)
     run, item = folder / "run", DAMAGED[model]
-    done = quietly(command(model, run, 40, "training.checkpoint_minutes=1e-9"))
+    done = quietly(command(model, run, 40, OFTEN))
     assert done.returncode == 0, done.stderr
     _use(run, item, is_translator=model != "language model")
     trial, random, found = Damage(run, [item]), Random(model), {}
@@ -107,8 +107,9 @@ def _forget_peak() -> None:
 
 def _peak() -> float:
     """Return the peak resident memory of this process in GB since its peak was reset."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) * 1024 / 1e9  # type: ignore[index]
+    peak = memory_of(field="VmHWM")
+    assert peak is not None
+    return peak / 1e9
 
 
 def together(trials: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]) -> dict[str, Any]:
@@ -142,10 +143,10 @@ def judged(found: dict[str, Any], kills: int, minutes: float) -> list[dict[str, 
     """Return the bars of all trials."""
     files = [one for model in DAMAGED for one in found[f"damage of {model}"].values()]
     killings = [found[f"kills of {model}"] for model in KILLED]
-    refused = {
-        f"{trial}, {phase}": ok for trial, phases in found["refusals"].items() for phase, ok in (phases or {}).items()
+    failed = {
+        trial: None if phases is None else sum(not ok for ok in phases.values())
+        for trial, phases in found["refusals"].items()
     }
-    is_whole = all(phases is not None for phases in found["refusals"].values())
     wrong = sum(len(one["wrong"]) for one in files)
     return [
         bar("damages that were neither refused by name nor harmless", wrong, 0),
@@ -153,7 +154,7 @@ def judged(found: dict[str, Any], kills: int, minutes: float) -> list[dict[str, 
         bar("longest answer of a damaged run in s", max(one["seconds"] for one in files), MOST_SECONDS),
         bar("kills", sum(one["kills"] for one in killings), kills * len(KILLED), at_least=True),
         bar("killed trainings that did not end bit-equal", sum(not one["bit_equal"] for one in killings), 0),
-        bar("refusals that failed", sum(not ok for ok in refused.values()) if is_whole else None, 0),
+        *(bar(f"refusals that failed, {trial}", count, 0) for trial, count in failed.items()),
         bar("minutes of all trials", minutes, MOST_MINUTES),
     ]
 

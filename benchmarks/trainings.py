@@ -41,6 +41,9 @@ SETTLED = tuple(
 )
 """Overrides of every training, before its own."""
 
+OFTEN = "training.checkpoint_minutes=1e-9"
+"""Override by which a training writes a checkpoint after every update."""
+
 
 def command(model: str, folder: Path, updates: int = 40, *overrides: str) -> list[str]:
     """Return the command that trains a small model."""

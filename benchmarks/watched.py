@@ -1,5 +1,6 @@
-"""Programs that are watched for other work on the machine, which makes their wall time an upper limit."""
+"""Programs that are watched: their memory, and other work on the machine, which makes wall time an upper limit."""
 
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -35,3 +36,22 @@ def waited_share(process: int, unknown: float = 0.0) -> float:
     except (OSError, ValueError):
         return unknown
     return waited / (ran + waited) if ran + waited else unknown
+
+
+def memory_of(process: int | str = "self", field: str = "VmRSS") -> int | None:
+    """Return the resident memory of a process in bytes, None if it has ended.
+
+    field: VmHWM for its peak, RssAnon for anonymous pages alone, which only swap can free.
+    """
+    found = status_of(process, field)
+    return None if found is None else 1024 * found
+
+
+def status_of(process: int | str, field: str) -> int | None:
+    """Return a number of /proc/PROCESS/status, None if the process has ended."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = re.search(rf"^{field}:\s+(\d+)", status, flags=re.MULTILINE)
+    return int(found[1]) if found else None

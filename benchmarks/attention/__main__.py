@@ -98,7 +98,8 @@ def row(one: Measured, measured: list[Measured], off: dict[str, dict[str, float]
         "slope_of_memory": rounded(slope(one.mebibytes)),
         "times_faster_than_sdpa": rounded(faster),
         "times_the_memory_of_sdpa": rounded(memory),
-        **{f"error_on_{what}": rounded(found.get(one.name)) for what, found in off.items()},
+        # Errors are measured without a mask.
+        **{f"error_on_{what}": None if one.causal else rounded(found.get(one.name)) for what, found in off.items()},
     }
 
 

@@ -49,7 +49,7 @@ replica: 2.2 to 2.8 at d_model 128 to 512 on two cores."""
 
 HOLES = 1.35
 """Ratio of the heap on a CPU to the memory that a batch uses, because of fragmentation: 1.1 to 1.6 after 200 updates of
-five recipes; twice as much after thousands of updates of `translation`. None where freed memory is returned."""
+five recipes; longer trainings were not measured. None where freed memory is returned."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import accelerator_training, accelerator_translation
+from benchmarks import accelerator_training, accelerator_translation, decoding
 from benchmarks.accelerator_training import bars, planned_batches
 from benchmarks.decoding import REGARDANT, TRANSFORMERS
 from benchmarks.training import MARIAN, OURS
@@ -78,3 +78,8 @@ def test_batches_are_those_of_the_trainer_from_short_to_long():
     assert sorted(batches) == sorted(batch.tolist() for batch in planned)
     longest = [max(targets[index] for index in batch) for batch in batches]
     assert longest == sorted(longest)
+
+
+def test_a_hundred_sentences_are_translated_one_at_a_time():
+    alone = next(case for case in accelerator_translation.CASES if case.batch_size == 1)
+    assert len(decoding.batches([5] * 1000, alone)) == 100

@@ -21,6 +21,14 @@ def test_a_bar_is_met_on_its_own_side_of_the_limit_and_at_it(value, at_least, ke
     assert bar("speed", value, 1.5, at_least=at_least)["pass"] is kept
 
 
+@pytest.mark.parametrize(("value", "limit", "at_least"), [(40.996, 41.0, True), (20.0004, 20.0, False)])
+def test_a_bar_is_judged_before_its_value_is_rounded(value, limit, at_least):
+    judged = bar("score", value, limit, at_least=at_least)
+    assert judged["pass"] is False
+    assert bar("score", judged["value"], limit, at_least=at_least) == judged
+    assert bar("score", 41.1234, 41.0, at_least=True)["value"] == 41.12
+
+
 def test_verdicts_are_in_words_for_bars_and_goals_alike():
     assert [verdict(one) for one in (MET, LOW, UNKNOWN, GOAL)] == ["pass", "MISSED", "not measured", "MISSED"]
     _, low, unknown, goal = lines([MET, LOW, UNKNOWN, GOAL])

@@ -170,6 +170,15 @@ def test_without_peers_in_bfloat16_its_bars_are_not_measured(cases):
     assert missed(cases) == []
 
 
+def test_without_one_of_two_peers_no_goal_is_judged_against_the_other(cases):
+    for rows in cases.values():
+        del rows[TRANSFORMERS, "bfloat16"]
+    judged = {one["bar"]: one["pass"] for one in bars(cases, BLEU, ["transformers, bfloat16"])}
+    of_peers = {name: met for name, met in judged.items() if name.endswith(": times transformers")}
+    assert {name for name, met in of_peers.items() if met is None} == {name for name in of_peers if "bfloat16" in name}
+    assert len(of_peers) == 6
+
+
 def test_shorter_output_is_no_speed(cases):
     cases[GREEDY.name][REGARDANT, "float32"]["output_tokens"] = 970
     assert missed(cases) == ["greedy, batch 32: difference in output tokens"]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks.attention.__main__ import slope
+from benchmarks.attention.__main__ import row, slope
+from benchmarks.attention.cost import cases
 from benchmarks.experiments import data_size, equal_heads, gradient_by_distance, toy
 from benchmarks.experiments.__main__ import EXPERIMENTS
 from benchmarks.recipes import Asked
@@ -76,3 +77,11 @@ def test_what_to_train_has_a_name_of_its_own(text, asked, name):
     train, evaluate = Asked("demo", seed=3, updates=7).commands()
     assert train[:2] == ["train", "demo"] and evaluate[0] == "evaluate"
     assert {"seed=3", "training.max_minutes=null", "training.max_updates=7"} <= set(train)
+
+
+def test_errors_without_a_mask_are_in_no_causal_row():
+    measured = cases()
+    off = {"random": dict.fromkeys((one.name for one in measured), 0.5)}
+    rows = [row(one, measured, off) for one in measured]
+    assert {one["causal"] for one in rows} == {True, False}
+    assert all(one["error_on_random"] == (None if one["causal"] else 0.5) for one in rows)

@@ -16,7 +16,7 @@ MODELS = [
 
 def run(minutes, waited=0.01, **scores):
     seconds = {"wall_seconds": 60 * minutes, "training_seconds": 50 * minutes, "waited_share": waited}
-    return {**seconds, "parameters": 1000, "scores": scores}
+    return {**seconds, "parameters": 1000, "decided": {"precision": "float32"}, "scores": scores}
 
 
 def result(**means):
@@ -61,6 +61,15 @@ def test_the_page_says_if_minutes_are_upper_limits():
     assert limits not in families_page.page({"sst2": kept}, {})
 
 
+def test_the_page_says_what_differs_between_seeds():
+    kept = result(one=0.8, other=0.7) | {"machine": {"cores": 2, "cpu": "X"}, "commit": "abc"}
+    assert "at commit abc, in float32." in families_page.page({"sst2": kept}, {})
+    kept["models"]["one"]["runs"][1] |= {"parameters": 1024, "decided": {"precision": "bfloat16"}}
+    page = families_page.page({"sst2": kept}, {})
+    assert "at commit abc, in bfloat16 or float32, as each run chose." in page
+    assert "| one | 0.8000 ± 0.0141 | 1,000 to 1,024 | 1.5 | 2 |" in page
+
+
 def test_the_page_has_what_was_measured():
     assert families_page.PAGE.read_text(encoding="utf-8") == families_page.page(
         families_page.kept(), families_page.kept(families_page.OWN_FILES)
@@ -82,6 +91,24 @@ def test_the_page_has_what_was_measured():
 def test_bars_are_of_means_and_of_the_first_model(fields, said):
     models = result(one=0.8, other=0.7)["models"]
     assert verdict(Bar.model_validate(fields).judged(models)) == said
+
+
+def test_bars_are_of_means_that_are_not_rounded():
+    models = result(one=0.79996, other=0.7)["models"]
+    assert models["one"]["mean"]["accuracy"] == 0.8
+    for fields in ({"at_least": 0.8}, {"at_least": 0.1, "over": "other"}):
+        assert verdict(Bar.model_validate({"score": "accuracy", **fields}).judged(models)) == "MISSED"
+    models = result(one=0.3, other=0.2)["models"]
+    assert verdict(Bar(score="accuracy", at_least=0.1, over="other").judged(models)) == "pass", "0.3 - 0.2 is below 0.1"
+
+
+def test_kept_results_are_judged_as_families_are_today():
+    known = families.families()
+    for name, kept in families_page.kept().items():
+        verdicts = {(one["bar"], one["limit"]): one["pass"] for one in kept["bars"]}
+        for one in known[name].bars:
+            again = one.judged(kept["models"])
+            assert again["pass"] is verdicts.get((again["bar"], again["limit"]), again["pass"]), name
 
 
 def test_a_bar_has_one_limit():

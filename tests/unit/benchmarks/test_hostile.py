@@ -1,11 +1,13 @@
 """Requests that clients abandon must leave the queue of a server, which its metrics show."""
 
+import asyncio
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pytest
 
+from benchmarks.clients import watched_page
 from benchmarks.hostile import GAUGES, KEY, left_over
 from regardant.server.metrics import Metrics
 
@@ -60,3 +62,8 @@ def test_a_request_that_stays_is_a_fault(waiting, active, faults):
 def test_a_server_without_the_metrics_is_a_fault():
     with metrics_of(b"") as port:
         assert left_over(port, within=0) == [f"there is no {name} 0 s after the last client" for name in GAUGES]
+
+
+def test_a_page_that_is_not_answered_is_an_error():
+    with metrics_of(b"") as port, pytest.raises(RuntimeError, match="/look was not answered"):
+        asyncio.run(watched_page(port, "/look", 0.1))  # refused, without the key

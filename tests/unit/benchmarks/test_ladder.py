@@ -112,3 +112,13 @@ def test_bars_of_the_ladder_pass_and_fail():
     assert not any(one["pass"] for one in ladder.of_attention(bad))
     encoders = {name: compared(0, by, 0.5, []) for name, by in zip(ladder.ENCODERS, (-1.4, -1.6, 2.0), strict=True)}
     assert [one["pass"] for one in ladder.of_encoders(encoders)] == [True, False, True]
+
+
+def test_a_rung_of_other_settings_is_trained_again(kept):
+    path = Measurement(scratch=False).path("ladder/linear")
+    result = json.loads(path.read_text())
+    path.write_text(json.dumps(result | {"settings": recipes.settings_of("ladder/linear")}))
+    ladder.main(["linear"])
+    path.write_text(json.dumps(result | {"settings": "other"}))
+    with pytest.raises(pytest.fail.Exception, match="ladder/linear is trained again"):
+        ladder.main(["linear"])

@@ -1,5 +1,7 @@
 """Models of both libraries that are timed side by side have the same weights and read the same batches."""
 
+import sys
+
 import pytest
 import regardant_models
 import torch
@@ -9,7 +11,9 @@ from random_batches import PAD, batches
 from transformers import activations
 from transformers_attention import attend
 
+from benchmarks import model_steps
 from benchmarks.model_steps import OURS, SHAPES, THEIRS, bars, table
+from benchmarks.records import Measurement
 
 SMALL = {"rows": 2, "num_layers": 2, "length": 16}
 
@@ -97,3 +101,19 @@ def test_the_attention_of_transformers_is_that_asked_for(name, monkeypatch):
         assert len(calls) == (shape["num_layers"] if attention == "sdpa" else 0)
         calls.clear()
     torch.testing.assert_close(losses["matmul"], losses["sdpa"])
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_result_says_whether_a_checkout_was_given(monkeypatch, tmp_path, given):
+    kept = {}
+    monkeypatch.setattr(sys, "argv", ["models", "--scratch", "--passes", "1"])
+    monkeypatch.setattr(Measurement, "keep", lambda self, name, result: kept.update(result))
+    speeds = {"float32": {OURS: 150.0, THEIRS: 100.0}}
+    monkeypatch.setattr(model_steps, "measure", lambda *_: {"versions": {"torch": "2"}, "targets_per_second": speeds})
+    monkeypatch.delenv("NANOGPT", raising=False)
+    if given:
+        monkeypatch.setenv("NANOGPT", str(tmp_path))
+    model_steps.main()
+    path = " NANOGPT=/path/to/nanoGPT" if given else ""
+    assert kept["command"] == f'make bench-models{path} BENCH="--passes 1"'
+    assert kept["versions"] == {"torch": "2"} | ({"nanoGPT": None} if given else {}), "the folder is no checkout"

@@ -1,11 +1,13 @@
 """Bars of quality by time, and what is kept of a system that is measured alone."""
 
 import json
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import quality
-from benchmarks.records import OF_MACHINE
+from benchmarks.records import OF_MACHINE, RESULTS
 from regardant import config
 from regardant.tasks.translation.config import TranslationConfig
 
@@ -48,6 +50,43 @@ def test_times_that_our_system_lacks_are_not_measured():
     assert [one["value"] for one in quality.bars(systems)] == [None, 15.0, 13.0, None, None, None]
 
 
+def test_times_that_another_system_lacks_are_not_measured():
+    systems = [
+        system(quality.REGARDANT, 20.0, 33.0, 38.0, 41.0),
+        system(quality.JOEYNMT, 5.0, 20.0, minutes=(5, 10)),
+    ]
+    judged = list(quality.bars(systems))
+    assert [one["value"] for one in judged] == [38.0, 15.0, 13.0, None, None, None]
+    assert judged[4]["bar"] == "BLEU after 40 minutes less that of JoeyNMT, A Processor"
+
+
+def test_kept_bars_follow_from_kept_scores():
+    kept = json.loads((RESULTS / "quality.json").read_text(encoding="utf-8"))
+    assert list(quality.bars(kept["systems"])) == kept["bars"]
+
+
+def test_our_points_have_updates_engine_and_precision(monkeypatch, tmp_path):
+    commands = []
+    monkeypatch.setattr(quality, "FOLDER", tmp_path)
+    monkeypatch.setattr(quality.subprocess, "run", lambda command, check: commands.append(command))
+    monkeypatch.setattr(quality, "json_of", lambda command: {"bleu": 39.996, "engine": command[-1]})
+    monkeypatch.setattr(quality, "training_numbers", lambda run: {"updates": 7})
+    record = SimpleNamespace(decided=SimpleNamespace(precision="bfloat16"))
+    monkeypatch.setattr(quality, "load", lambda run: SimpleNamespace(record=record))
+    *_, found = quality.regardant((20,))
+    assert len(commands) == 1 and "training.max_minutes=20" in commands[0]
+    told = {"updates": 7, "engine": "torch", "precision": "bfloat16"}
+    assert found == {"points": [{"minutes": 20, "bleu": 39.996, **told}]}
+
+
+def test_the_versions_of_a_peer_are_those_it_answers_with(monkeypatch, tmp_path):
+    answers = {"about": {"versions": {"joeynmt": "2.3"}}, "ask": lambda minutes: {"targets": [], "updates": 3}}
+    monkeypatch.setattr(quality, "Peer", lambda *given, **options: nullcontext(SimpleNamespace(**answers)))
+    monkeypatch.setattr(quality, "write_text", lambda translated, settings: (tmp_path, lambda targets: 9.0))
+    *_, found = quality.train_peer("joeynmt_quality", "joeynmt", {}, "val", (5,))
+    assert found == {"points": [{"minutes": 5, "bleu": 9.0, "updates": 3}], "versions": {"joeynmt": "2.3"}}
+
+
 def test_the_others_have_the_size_of_the_recipe():
     sizes = config.load(TranslationConfig, config.recipe(quality.RECIPE), [], origin=quality.RECIPE).model
     assert (sizes.d_model, sizes.num_heads) == (quality.SHAPE["d_model"], quality.SHAPE["num_heads"])
@@ -64,7 +103,7 @@ def test_settings_of_a_peer_are_chosen_on_the_validation_text(monkeypatch):
         found = []
         for budget in minutes:
             found.append({"minutes": budget, "bleu": bleu, "updates": 1})
-            yield found
+            yield {"points": found, "versions": {"torch": "2"}}
 
     monkeypatch.setattr(quality, "train_peer", train_peer)
     *_, found = quality.SYSTEMS[quality.JOEYNMT](quality.MINUTES)
@@ -73,6 +112,8 @@ def test_settings_of_a_peer_are_chosen_on_the_validation_text(monkeypatch):
     assert found["settings"] == quality.CANDIDATES[2]
     assert [one["bleu"] for one in found["candidates"]] == [20.0, 20.0, 30.0, 20.0]
     assert [one["bleu"] for one in found["points"]] == [30.0] * 4
+    assert (found["versions"], found["precision"]) == ({"torch": "2"}, "float32")
+    assert found["fixed_settings"] == quality.PEERS | quality.SHAPE
 
 
 @pytest.fixture
@@ -121,6 +162,50 @@ def test_points_are_kept_before_the_last_is_measured(measured, tmp_path, monkeyp
         quality.main(["--scratch", quality.REGARDANT])
     (kept,) = json.loads((tmp_path / "quality.json").read_text())["systems"]
     assert kept["points"] == [{"minutes": 5, "bleu": 20.0}]
+
+
+def test_an_interrupted_measurement_takes_the_place_of_no_whole_one(measured, tmp_path, monkeypatch):
+    path = tmp_path / "quality.json"
+
+    def kept():
+        return {
+            one["name"]: [point["bleu"] for point in one["points"]] for one in json.loads(path.read_text())["systems"]
+        }
+
+    def measuring(*scores):
+        for number in range(1, len(scores) + 1):
+            yield points(*scores[:number], minutes=quality.MINUTES[:number])
+        if len(scores) < len(quality.MINUTES):
+            raise KeyboardInterrupt
+
+    quality.main(["--scratch"])
+    for scores in ((51.0, 52.0), (51.0, 52.0, 53.0, 54.0)):
+        monkeypatch.setitem(quality.SYSTEMS, quality.REGARDANT, lambda minutes, scores=scores: measuring(*scores))
+        with pytest.raises(KeyboardInterrupt) if len(scores) < 4 else nullcontext():
+            quality.main(["--scratch", quality.REGARDANT])
+        assert kept()[quality.REGARDANT] == ([50.0] * 4 if len(scores) < 4 else [*scores])
+    assert kept()[quality.JOEYNMT] == [49.0] * 4
+    path.unlink()
+    for scores in ((51.0, 52.0), (53.0,), (53.0, 54.0, 55.0)):  # no whole one to lose
+        monkeypatch.setitem(quality.SYSTEMS, quality.REGARDANT, lambda minutes, scores=scores: measuring(*scores))
+        with pytest.raises(KeyboardInterrupt):
+            quality.main(["--scratch", quality.REGARDANT])
+    assert kept() == {quality.REGARDANT: [53.0, 54.0, 55.0]}
+
+
+def test_each_row_has_its_own_command_and_settings(measured, tmp_path):
+    path = tmp_path / "quality.json"
+    quality.main(["--scratch", quality.JOEYNMT])
+    (row,) = json.loads(path.read_text())["systems"]
+    assert row.pop("command") == 'make bench-quality BENCH="JoeyNMT"'
+    old = [row | {"name": quality.TRAINER, "commit": "old"}, row | {"name": quality.REGARDANT, "commit": "old"}]
+    earlier = {"command": "make bench-quality", "peers": {"dropout": 0.3}, "systems": old, "bars": []}
+    path.write_text(json.dumps(earlier))
+    quality.main(["--scratch", quality.JOEYNMT])
+    trainer, ours, new = json.loads(path.read_text())["systems"]
+    assert trainer == {"command": "make bench-quality", "fixed_settings": {"dropout": 0.3}, **old[0]}
+    assert ours == {"command": "make bench-quality", **old[1]}
+    assert "fixed_settings" not in new, "which the measurement of a peer adds"
 
 
 def test_a_missed_bar_ends_with_an_error_after_all_are_measured(measured, monkeypatch):

@@ -92,3 +92,14 @@ def test_outside_of_a_checkout_there_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(SystemExit, match="is not a git checkout"):
         Measurement(scratch=True)
+
+
+def test_a_checkout_has_its_own_commit_and_other_folders_none(tree):
+    found = records.commit_of(tree)
+    assert len(found) == 40 and found.startswith(records.commit())
+    assert records.commit_of(tree / "src") is None
+
+
+def test_a_package_that_is_not_installed_has_no_version():
+    found = records.versions("numpy", "no-such-package")
+    assert found["numpy"][0].isdigit() and found["no-such-package"] is None

@@ -42,6 +42,15 @@ def test_the_page_says_how_losses_scale_with_size():
     assert f"The fit with a floor has it at {law['floor']:.2f}." in PAGE
 
 
+@pytest.mark.parametrize(("minutes", "met"), [(19.96, True), (20.04, False)])
+def test_a_sweep_that_takes_seconds_too_long_misses_its_bar(monkeypatch, minutes, met):
+    clock = iter([0.0, 60 * minutes])
+    monkeypatch.setattr(sweeps, "json_of", lambda command: {})
+    monkeypatch.setattr(sweeps.time, "perf_counter", lambda: next(clock))
+    (bar,) = sweeps.measure("tune-reverse")["bars"]
+    assert (bar["limit"], bar["pass"]) == (20.0, met)
+
+
 @pytest.mark.slow  # twelve trainings
 def test_a_sweep_is_kept_with_its_command_and_its_time(monkeypatch, tmp_path):
     monkeypatch.setattr(sweeps, "RUNS", tmp_path)

@@ -68,5 +68,12 @@ def test_what_goes_wrong_misses_a_bar():
     assert missed(judged(result(wrong=["a flip: DIFFERENT"]), 10, 20.0))[0].startswith("damages that were neither")
     assert missed(judged(result(seconds=11), 10, 20.0)) == ["longest answer of a damaged run in s"]
     assert missed(judged(result(equal=False), 10, 20.0)) == ["killed trainings that did not end bit-equal"]
-    assert missed(judged(result(refused=False), 10, 20.0)) == ["refusals that failed"]
+    assert missed(judged(result(refused=False), 10, 20.0)) == ["refusals that failed, two trainings"]
     assert missed(judged(result(), 11, 31.0)) == ["kills", "minutes of all trials"]
+
+
+def test_a_trial_that_ran_is_judged_where_others_may_not_mount():
+    found = result(refused=False)
+    found["refusals"] |= {"full disk": None, "read-only": None}
+    judgements = {one["bar"]: one["pass"] for one in judged(found, 10, 20.0) if one["bar"].startswith("refusals")}
+    assert list(judgements.values()) == [False, None, None]

@@ -1,12 +1,13 @@
 """Commands are timed, and seen to wait for a core."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
 from benchmarks import watched
-from benchmarks.watched import run_watched, waited_share
+from benchmarks.watched import memory_of, run_watched, status_of, waited_share
 
 
 def test_a_command_is_timed_and_watched_until_it_ends(monkeypatch):
@@ -31,3 +32,11 @@ def test_the_share_is_read_from_the_scheduler(monkeypatch):
     assert waited_share(process.pid, 0.25) == 0.25
     monkeypatch.setattr(watched.Path, "read_text", lambda path, encoding: "300 100 7\n")
     assert waited_share(process.pid) == 0.25
+
+
+def test_memory_is_that_of_a_process_until_it_ends():
+    assert 0 < memory_of(field="RssAnon") < memory_of() <= memory_of(field="VmHWM") < 2**40
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert memory_of(process.pid) > 0 and status_of(process.pid, "PPid") == os.getpid()
+        process.communicate(b"\n")
+    assert memory_of(process.pid) is None

@@ -26,7 +26,7 @@ def measure() -> dict[str, Any]:
         "series": {
             "on the token before": reader.spread(lambda seed: _weights(seed)[0], SEEDS),
             "on the mirrored token": reader.spread(lambda seed: _weights(seed)[1], SEEDS),
-            "of the first head, on the mirrored token": reader.spread(lambda seed: _weights(seed)[2], SEEDS),
+            "same head, mirrored token": reader.spread(lambda seed: _weights(seed)[2], SEEDS),
             "accuracy": reader.spread(lambda seed: _weights(seed)[3], SEEDS),
         },
     }

@@ -15,17 +15,14 @@ def bar(name: str, value: float | None, limit: float, *, at_least: bool = False,
 
     The file holds the rounded value, unless that is on the other side of the limit.
     """
-
-    def is_met(value: float | None) -> bool | None:
-        return None if value is None else value >= limit if at_least else value <= limit
-
+    met = _is_met(value, limit, at_least)
     return {
         "bar": name,
-        "value": rounded(value) if is_met(rounded(value)) == is_met(value) else value,
+        "value": rounded(value) if _is_met(rounded(value), limit, at_least) == met else value,
         "limit": limit,
         "at_least": at_least,
         **({"goal": True} if goal else {}),
-        "pass": is_met(value),
+        "pass": met,
     }
 
 
@@ -55,7 +52,7 @@ def lines(bars: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Format one line for each bar, for the terminal."""
     for one in bars:
         goal = " (goal)" if one.get("goal") else ""
-        yield f"{verdict(one):12}  {shown(one['value']):>7} {_sign(one)} {one['limit']:<5} {one['bar']}{goal}"
+        yield f"{verdict(one):12}  {_value(one):>7} {_sign(one)} {one['limit']:<5} {one['bar']}{goal}"
 
 
 def markdown(bars: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -65,7 +62,7 @@ def markdown(bars: Iterable[dict[str, Any]]) -> Iterator[str]:
     for one in bars:
         word = f"**{MISSED}**" if verdict(one) == MISSED else verdict(one)
         goal = "goal: " if one.get("goal") else ""
-        yield f"| {goal}{one['bar']} | {shown(one['value'])} | {_sign(one)} {one['limit']} | {word} |"
+        yield f"| {goal}{one['bar']} | {_value(one)} | {_sign(one)} {one['limit']} | {word} |"
 
 
 def rounded(value: float | None) -> float | None:
@@ -76,6 +73,19 @@ def rounded(value: float | None) -> float | None:
 def shown(value: float | None) -> str:
     """Return a number with three significant digits, as people read it."""
     return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def _is_met(value: float | None, limit: float, at_least: bool) -> bool | None:
+    return None if value is None else value >= limit if at_least else value <= limit
+
+
+def _value(one: dict[str, Any]) -> str:
+    """Return the value with three digits, or with all where three would be on the other side of the limit."""
+    text = shown(one["value"])
+    if one["value"] is None:
+        return text
+    is_met = _is_met(float(text.replace(",", "")), one["limit"], one["at_least"])
+    return text if is_met == one["pass"] else str(one["value"])
 
 
 def _sign(one: dict[str, Any]) -> str:

@@ -23,10 +23,10 @@ machine and the commit.
 OWN_FILES_TOP = """## Files of your own
 
 `make bench-own-files`: `regardant train TASK --set data.source=FILE` on the data of a recipe, with all else at its
-defaults, beside the mean of that recipe; a graph has two files, and forecasting is given the recipe's splits. Beside it
-what the training announced. "Error of the N seconds announced", of earlier results, is of the time of training alone,
-which ends by the clock where the budget is in minutes; the benchmark now compares the updates, and the wall time of the
-whole command.
+defaults, beside the mean of that recipe; a graph has two files, and forecasting is given the recipe's splits. The
+tables also compare the training with what it announced. "Error of the N seconds announced", of earlier results, is of
+the time of training alone, which ends by the clock where the budget is in minutes; the benchmark now compares the
+updates, and the wall time of the whole command.
 """
 
 
@@ -97,6 +97,7 @@ def section(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def parameters_of(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the number of parameters of all runs. It differs where each seed has a vocabulary of its own."""
-    least, most = (choose(run["parameters"] for run in runs) for choose in (min, max))
+    """Return the number of parameters of a model, or its range if each seed has a vocabulary of its own."""
+    counts = [run["parameters"] for run in runs]
+    least, most = min(counts), max(counts)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"

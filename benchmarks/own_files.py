@@ -4,12 +4,12 @@
     make bench-own-files BENCH="classification"
 
 Files of the recipes' data are written into runs/bench/own-files as a user would have them. The model trains with all
-other settings at their defaults, but forecasting is given the recipe's splits. It is tested on the recipe's test items;
-the recipe's mean is that of benchmarks/results/families, so `make bench-families` comes first. If the budget is chosen
-in minutes, training ends by the clock, whatever was planned: so the updates made are compared with those announced, and
-the announced seconds with the wall time of the whole command. The bar "error of the N seconds announced" of earlier
-results is of the seconds of training alone. The result is benchmarks/results/own-files/TASK.json, and the end of
-docs/results.md.
+settings but the files at their defaults; only forecasting also gets the recipe's splits. It is tested on the recipe's
+test items; the recipe's mean is that of benchmarks/results/families, so `make bench-families` comes first. If the
+budget is chosen in minutes, training ends by the clock, whatever was planned: so the updates made are compared with
+those announced, and the announced seconds with the wall time of the whole command. The bar "error of the N seconds
+announced" of earlier results is of the seconds of training alone. The result is benchmarks/results/own-files/TASK.json,
+and the end of docs/results.md.
 """
 
 import csv

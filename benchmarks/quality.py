@@ -181,7 +181,7 @@ def bars(systems: Systems) -> Iterator[dict[str, Any]]:
             theirs = scores_of(other)
             for budget in MINUTES:
                 name = f"BLEU after {budget} minutes less that of {other['name']}, {cpu}"
-                less = scores[budget] - theirs[budget] if {budget} <= scores.keys() & theirs.keys() else None
+                less = scores[budget] - theirs[budget] if budget in scores and budget in theirs else None
                 yield bar(name, less, 0.0, at_least=True)
     yield from (bar(f"BLEU less that of {name}", None, 0.0, at_least=True) for name in sorted(missing))
 

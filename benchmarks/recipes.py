@@ -55,7 +55,8 @@ class Asked:
 
     def __str__(self) -> str:
         """Return the text that `parse` reads."""
-        updates, seed = f"@{self.updates}" * bool(self.updates), f":{self.seed}" * (self.seed != 1)
+        updates = f"@{self.updates}" if self.updates else ""
+        seed = f":{self.seed}" if self.seed != 1 else ""
         return f"{self.recipe}{updates}{seed}"
 
     @property

@@ -189,7 +189,7 @@ def main(given: Sequence[str] | None = None) -> None:
     limit = products_alone(record["plan"]["flops_per_token"], peak, speed)
     result = {
         "command": "make bench NANOGPT=/path/to/nanoGPT",
-        "nanogpt_commit": commit_of(checkout),
+        "versions": {"nanoGPT": commit_of(checkout)},
         **compared,
         "float32_products_alone": limit,
         "runs": runs_of,

@@ -91,7 +91,7 @@ class Parity:
     def failures(self, bounds: Bounds) -> Iterator[str]:
         """Yield a sentence for each difference beyond its bound."""
         if bounds.scores is not None and not self.largest_difference <= bounds.scores:
-            yield f"scores differ by {self.largest_difference:.2g}, allowed are {bounds.scores:g}"
+            yield f"outputs differ by {self.largest_difference:.2g}, allowed are {bounds.scores:g}"
         if self.identical is not None and not self.identical >= bounds.identical:
             yield f"{self.identical:.1%} of the answers are identical, at least {bounds.identical:.0%} must be"
         if not self.score_difference <= bounds.score:
@@ -106,7 +106,7 @@ class Parity:
         title = f"{self.test_set}, {self.texts:,} texts"
         if self.identical is not None:
             rows.append(("identical answers", "", f"{self.identical:.2%}"))
-        rows.append(("largest difference of a score", "", f"{self.largest_difference:.2g}"))
+        rows.append(("largest difference of an output", "", f"{self.largest_difference:.2g}"))
         lines = [f"| {title} | run | export |", "|---|---|---|"]
         return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
 

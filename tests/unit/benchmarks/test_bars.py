@@ -29,6 +29,11 @@ def test_a_bar_is_judged_before_its_value_is_rounded(value, limit, at_least):
     assert bar("score", 41.1234, 41.0, at_least=True)["value"] == 41.12
 
 
+def test_a_page_shows_no_value_that_its_verdict_contradicts():
+    missed, met = (list(markdown([bar("score", value, 41.0, at_least=True)]))[-1] for value in (40.996, 41.0234))
+    assert missed == "| score | 40.996 | >= 41.0 | **MISSED** |" and met == "| score | 41 | >= 41.0 | pass |"
+
+
 def test_verdicts_are_in_words_for_bars_and_goals_alike():
     assert [verdict(one) for one in (MET, LOW, UNKNOWN, GOAL)] == ["pass", "MISSED", "not measured", "MISSED"]
     _, low, unknown, goal = lines([MET, LOW, UNKNOWN, GOAL])

@@ -108,7 +108,7 @@ def test_kept_results_are_judged_as_families_are_today():
         verdicts = {(one["bar"], one["limit"]): one["pass"] for one in kept["bars"]}
         for one in known[name].bars:
             again = one.judged(kept["models"])
-            assert again["pass"] is verdicts.get((again["bar"], again["limit"]), again["pass"]), name
+            assert again["pass"] is verdicts[again["bar"], again["limit"]], name
 
 
 def test_a_bar_has_one_limit():

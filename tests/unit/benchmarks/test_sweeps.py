@@ -19,8 +19,8 @@ def kept(name):
 def test_the_page_says_what_tuning_found():
     reverse, sst2 = kept("tune-reverse"), kept("tune-sst2")
     own, best = reverse["output"]["again"]
-    assert reverse["output"]["beats"] and f"took {reverse['bars'][0]['value']} minutes: half" in PAGE
-    assert f"took {sst2['bars'][0]['value']} minutes: {sst2['output']['verdict']}" in PAGE
+    assert reverse["output"]["beats"] and f"took {reverse['bars'][0]['value']:.1f} minutes: half" in PAGE
+    assert f"took {sst2['bars'][0]['value']:.1f} minutes: {sst2['output']['verdict']}" in PAGE
     assert f"with another seed BLEU {best:.2f} against {own:.2f} in equal minutes" in PAGE
 
 
@@ -33,9 +33,8 @@ def test_the_page_says_how_losses_scale_with_size():
     )
     low, high = law["interval"]
     assert low > 0 and found["bars"][0]["pass"]
-    assert (
-        f"took {found['bars'][0]['value']} minutes on two cores: from {sizes[0]:,.0f} to {sizes[-1]:,.0f} par" in PAGE
-    )
+    minutes, span = found["bars"][0]["value"], f"from {sizes[0]:,.0f} to {sizes[-1]:,.0f}"
+    assert f"took {minutes:.1f} minutes on two cores: {span} par" in PAGE
     assert f"fall with size, from {smallest:.2f} to {largest:.2f} nats per character" in PAGE
     assert f"an exponent of {law['exponent']:.3f} (95% interval {low:.3f} to {high:.3f})" in PAGE
     assert f"R squared {law['r_squared']:.3f} (`make bench-sweeps`)" in PAGE

@@ -7,6 +7,13 @@ def test_every_row_names_a_command_and_a_test_that_exist():
     assert coverage.faults() == []
 
 
+def test_a_text_that_is_cut_at_a_comma_is_a_fault(monkeypatch):
+    row = {"what": "queries", "keys and values": None, "show": "make demo"}
+    row["test"] = "tests/unit/docs/test_coverage.py::test_ranges_are_a_row_for_each_id"
+    monkeypatch.setattr(coverage, "sections", lambda: {"Attention": {"A-01": row}})
+    assert coverage.faults()[0] == "A-01: keys and values: no field of a row; quote a text with a comma"
+
+
 def test_the_page_is_that_of_the_list():
     assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page()
 

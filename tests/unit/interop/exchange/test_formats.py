@@ -111,7 +111,7 @@ def test_an_export_that_differs_ends_with_code_1(trained, regardant, tmp_path, m
     own, plain = trained(*BPE).folder, modules._attend
     monkeypatch.setattr(modules, "_attend", lambda q, k, v, view, scale: plain(q, k, v, view, 1.1 * scale))
     said = regardant("export", own, "--format", "onnx", "--out", tmp_path / "there", "--json")
-    assert said.code == 1 and "the export differs from its run: scores differ by" in said.err
+    assert said.code == 1 and "the export differs from its run: outputs differ by" in said.err
     assert json.loads(said.out)["failures"] and "Beyond its bound" in (tmp_path / "there" / "README.md").read_text(
         "utf-8"
     )

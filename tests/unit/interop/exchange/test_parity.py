@@ -14,8 +14,8 @@ SAME = Parity("test", 4, "BLEU", 1e-5, 1.0, Measured(30.0, 1000, 10.0), Measured
     ("changed", "stored", "told"),
     [
         ({}, "float32", []),
-        ({"largest_difference": 0.01}, "float32", ["scores differ by 0.01, allowed are 0.001"]),
-        ({"largest_difference": float("nan")}, "float32", ["scores differ by nan, allowed are 0.001"]),
+        ({"largest_difference": 0.01}, "float32", ["outputs differ by 0.01, allowed are 0.001"]),
+        ({"largest_difference": float("nan")}, "float32", ["outputs differ by nan, allowed are 0.001"]),
         ({"largest_difference": 0.5}, "narrow", []),
         ({"identical": 0.98}, "float32", ["98.0% of the answers are identical, at least 99% must be"]),
         ({"identical": 0.5}, "narrow", []),
@@ -38,7 +38,7 @@ def test_the_table_has_both_sides():
         "| size | 0.0 MB | 0.0 MB |",
         "| tokens a second | 10 | 20 |",
         "| identical answers |  | 100.00% |",
-        "| largest difference of a score |  | 1e-05 |",
+        "| largest difference of an output |  | 1e-05 |",
     ]
 
 

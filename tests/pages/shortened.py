@@ -22,7 +22,7 @@ SETTINGS = {
         *("training.batch_tokens=512", "training.attention_kernel=sdpa"),
     ),
     **{f"train ladder/gru-{name}": ("tokenizer={kind: word}",) for name in ("bahdanau", "fixed", "luong")},
-    "plan multi30k-en-de": ("tokenizer={kind: word}",),
+    "plan multi30k-en-de": ("tokenizer={kind: word}", "training.batch_tokens=512", "training.max_minutes=1"),
     "train moving-digits": ("data.train_size=40", "data.validation_size=20", "data.test_size=20"),
     "train graph-families": ("data.size=60", "data.test_size=20"),
     "train digit-streams": ("data.train_size=200",),

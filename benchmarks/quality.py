@@ -196,7 +196,8 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("systems", nargs="*", choices=[*SYSTEMS, []], help="default: all")
     asked = parser.parse_args(given)
     measurement = Measurement(scratch=asked.scratch)
-    systems = kept_systems(measurement.path("quality"))
+    kept = measurement.path("quality")
+    systems: Systems = json.loads(kept.read_text(encoding="utf-8"))["systems"] if kept.is_file() else []
     command = "make bench-quality" + (f' BENCH="{" ".join(asked.systems)}"' if asked.systems else "")
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in asked.systems or SYSTEMS:
@@ -207,19 +208,6 @@ def main(given: Sequence[str] | None = None) -> None:
                 systems = [*(one for one in systems if one not in before), new]
                 keep(systems, measurement)
     conclude(list(bars(systems)))
-
-
-def kept_systems(path: Path) -> Systems:
-    """Return the systems of a kept result.
-
-    Results of earlier commits have the command and the fixed settings of peers beside the systems.
-    """
-    if not path.is_file():
-        return []
-    result = json.loads(path.read_text(encoding="utf-8"))
-    of_all = {"command": result["command"]} if "command" in result else {}
-    of_peers = of_all | ({"fixed_settings": result["peers"]} if "peers" in result else {})
-    return [(of_all if one["name"] == REGARDANT else of_peers) | one for one in result["systems"]]
 
 
 def num_measured(system: dict[str, Any]) -> int:

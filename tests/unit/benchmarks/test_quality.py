@@ -193,19 +193,10 @@ def test_an_interrupted_measurement_takes_the_place_of_no_whole_one(measured, tm
     assert kept() == {quality.REGARDANT: [53.0, 54.0, 55.0]}
 
 
-def test_each_row_has_its_own_command_and_settings(measured, tmp_path):
-    path = tmp_path / "quality.json"
+def test_each_row_has_its_own_command(measured, tmp_path):
     quality.main(["--scratch", quality.JOEYNMT])
-    (row,) = json.loads(path.read_text())["systems"]
-    assert row.pop("command") == 'make bench-quality BENCH="JoeyNMT"'
-    old = [row | {"name": quality.TRAINER, "commit": "old"}, row | {"name": quality.REGARDANT, "commit": "old"}]
-    earlier = {"command": "make bench-quality", "peers": {"dropout": 0.3}, "systems": old, "bars": []}
-    path.write_text(json.dumps(earlier))
-    quality.main(["--scratch", quality.JOEYNMT])
-    trainer, ours, new = json.loads(path.read_text())["systems"]
-    assert trainer == {"command": "make bench-quality", "fixed_settings": {"dropout": 0.3}, **old[0]}
-    assert ours == {"command": "make bench-quality", **old[1]}
-    assert "fixed_settings" not in new, "which the measurement of a peer adds"
+    (row,) = json.loads((tmp_path / "quality.json").read_text())["systems"]
+    assert row["command"] == 'make bench-quality BENCH="JoeyNMT"'
 
 
 def test_a_missed_bar_ends_with_an_error_after_all_are_measured(measured, monkeypatch):

@@ -3,7 +3,8 @@
 RegardantError
 ├── ConfigError      an invalid recipe, override or option
 ├── DataError        files, tables and tokenizers
-│   └── BlankItems   items that have no text for the tokenizer
+│   └── ItemError    an item that cannot be answered, with its number
+│       └── BlankItems   items that have no text for the tokenizer
 ├── RunError         a run folder that is missing, incomplete or of another kind
 │   └── Diverged     a training whose gradients are no longer finite
 └── OutOfMemory      a model or a batch that does not fit into memory, with advice
@@ -18,6 +19,10 @@ from collections.abc import Sequence
 class RegardantError(Exception):
     """Base of all errors that the user can fix."""
 
+    def within(self, place: str) -> "RegardantError":
+        """Return an error of the same kind, with the name of a place before its message."""
+        return type(self)(f"{place}: {self}")
+
 
 class ConfigError(RegardantError):
     """An invalid recipe, override or option. The message may list several problems, one per line."""
@@ -27,14 +32,30 @@ class DataError(RegardantError):
     """An unusable file, table, corpus or tokenizer."""
 
 
-class BlankItems(DataError):
-    """Items without text: empty, of white space, or of characters that the tokenizer removes.
+class ItemError(DataError):
+    """An item that cannot be answered.
 
-    numbers: indices of the blank items among those given, from 0. Empty: unknown.
+    number: index of the item among those given, from 0.
+    problem: the message without the number of the item.
     """
 
-    def __init__(self, message: str, numbers: Sequence[int] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, number: int, problem: str) -> None:
+        super().__init__(f"item {number + 1} {problem}")
+        self.number = number
+        self.problem = problem
+
+    def within(self, place: str) -> DataError:
+        return DataError(f"{place}: {self}")
+
+
+class BlankItems(ItemError):
+    """Items without text: empty, of white space, or of characters that the tokenizer removes.
+
+    numbers: indices of the blank items among those given, from 0, in their order.
+    """
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__(numbers[0], "is blank: give a text")
         self.numbers = numbers
 
 

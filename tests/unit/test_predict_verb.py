@@ -73,6 +73,20 @@ def test_answers_keep_their_order_through_all_batches(regardant, texts_run, monk
     assert regardant("predict", texts_run, stdin=[*FILMS, "", *FILMS]).lines == [*ANSWERS, "", *ANSWERS]
 
 
+def test_an_item_that_is_refused_is_named_by_its_number_among_all(regardant, tmp_path, monkeypatch):
+    (tmp_path / "texts.txt").write_text("a cat sat\n" * 9, encoding="utf-8")
+    folder = tmp_path / "run"
+    data = {"root": str(tmp_path), "source": "texts.txt", "validation": "texts.txt"}
+    document = {"data": data, "input": {"kind": "text", "tokenizer": {"kind": "word"}}, "model": MODEL}
+    training = {**TRAINING, "max_updates": 1, "validate_every": 1}
+    config = load_recipe({"task": "masked_language_modelling", **document, "training": training})
+    run.train(config, folder, lambda line: None)
+    monkeypatch.setattr(cli.answering, "LINES_AT_ONCE", 2)
+    said = regardant("predict", folder, stdin=["a [MASK] sat", "", "", "a [MASK]", "", "a cat"])
+    assert said.code == 2 and len(said.lines) == 4
+    assert said.err == "regardant: item 6 has no blank to fill in: write one as in 'a [MASK] film'\n"
+
+
 def test_json_is_one_object_of_predictions(regardant, texts_run):
     said = regardant("predict", texts_run, "--json", FILMS[0], "", FILMS[4])
     assert len(said.lines) == 1

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regardant.data.addresses import Shard, storage, write_whole
 from regardant.data.shards import read_shard_rows
-from regardant.errors import BlankItems, RegardantError
+from regardant.errors import RegardantError
+from regardant.run.blank_items import answer_where_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +70,7 @@ def _placed(rows: str) -> Iterator[None]:
     try:
         yield
     except RegardantError as error:
-        raise type(error)(f"{rows}: {error}") from error
+        raise error.within(rows) from error
 
 
 def _read(shard: Shard, columns: Sequence[str]) -> Iterator[list[Cells]]:
@@ -105,7 +106,7 @@ def _translate(run: "Run", sources: Cells, **options: Any) -> "pa.Table":
 def _predict(run: "Run", items: Cells) -> "pa.Table":
     import pyarrow as pa
 
-    found = _where_text(items, run.predict)
+    found = answer_where_text(items, run.predict)
     return pa.table(
         {
             "item": pa.array(items, pa.string()),
@@ -118,7 +119,7 @@ def _predict(run: "Run", items: Cells) -> "pa.Table":
 def _encode(run: "Run", texts: Cells) -> "pa.Table":
     import pyarrow as pa
 
-    found = _where_text(texts, lambda given: run.sentence_encoder.encode(given).tolist())
+    found = answer_where_text(texts, lambda given: run.sentence_encoder.encode(given).tolist())
     return pa.table({"text": pa.array(texts, pa.string()), "vector": pa.array(found, pa.list_(pa.float32()))})
 
 
@@ -142,22 +143,6 @@ def _score(run: "Run", sources: Cells, targets: Cells) -> "pa.Table":
         scores[whole[number][0]] = score
     columns = {"source": pa.array(sources, pa.string()), "target": pa.array(targets, pa.string())}
     return pa.table({**columns, "score": pa.array(scores, pa.float32())})
-
-
-def _where_text(items: Cells, answer: Callable[[list[str]], Sequence[Any]]) -> list[Any]:
-    """Return the answer to each item, None to one without text.
-
-    A text of zero-width spaces, or of other characters that Python does not strip and the tokenizer removes, is refused
-    before the model reads any. Only files with such texts are tokenised twice.
-    """
-    given = [item for item in items if item and item.strip()]
-    try:
-        answers = iter(answer(given) if given else ())
-    except BlankItems as error:
-        if not (blank := {given[number] for number in error.numbers}):
-            raise
-        return _where_text([None if item in blank else item for item in items], answer)
-    return [next(answers) if item and item.strip() else None for item in items]
 
 
 VERBS: dict[str, Callable[..., "pa.Table"]] = {

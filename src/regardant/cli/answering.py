@@ -4,18 +4,30 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regardant.cli.bulk import Address, Column, Data, On, Out, answer_corpus, require_corpus
-from regardant.cli.lines import Progress, as_json_line, as_text, log, print_json, read_arguments, read_lines, stdin
+from regardant.cli.lines import (
+    Progress,
+    as_json_line,
+    as_text,
+    log,
+    open_input,
+    print_json,
+    put_lines,
+    read_arguments,
+    read_lines,
+    stdin,
+    write_output,
+)
 from regardant.cli.options import AsJson, BeamSize, Engine, Input, Output, Penalty, RunFolder, app, engine_of
-from regardant.errors import ConfigError, DataError
+from regardant.errors import ConfigError, DataError, ItemError
 
 if TYPE_CHECKING:
     from regardant.run import Run
@@ -97,7 +109,7 @@ def predict(
         print_json(predictions)
         return
     as_text = "".join(_as_line(one, by_path) + "\n" for one in found)
-    _write(output, json.dumps(predictions, ensure_ascii=False) + "\n" if as_json else as_text)
+    write_output(output, json.dumps(predictions, ensure_ascii=False) + "\n" if as_json else as_text)
 
 
 @app.command()
@@ -155,12 +167,12 @@ def translate(
     _note_files(text)
     with _lines(text, source) as lines:
         if score is not None:
-            _put(_log_probabilities(loaded, list(lines), score, as_json), output)
+            put_lines(_log_probabilities(loaded, list(lines), score, as_json), output)
             return
         engine = engine_of(loaded, engine) or engine
         at_once = 1 if _on_terminal(text, source) else LINES_AT_ONCE
         translations = _translations(loaded, lines, at_once, prefix, engine=engine, **options)
-        _put((_translation_line(one, with_scores, as_json) for one in translations), output)
+        put_lines((_translation_line(one, with_scores, as_json) for one in translations), output)
 
 
 @app.command()
@@ -199,23 +211,25 @@ def encode(
     if count is not None and search is None:
         raise ConfigError("--count without --search: give --search TEXT, or leave out --count")
     from regardant.run import load
+    from regardant.run.blank_items import answer_where_text
 
     texts = texts or []
     _require_one_source(texts, source)
     encoder = load(run).sentence_encoder
     with _lines(texts, source) as given:
-        lines = [line for line in given if line.strip()]
+        lines = list(given)
+    vectors = answer_where_text(lines, lambda given: list(encoder.encode(given)))
+    encoded = [(line, vector) for line, vector in zip(lines, vectors, strict=True) if vector is not None]
+    if not encoded:
+        raise DataError("there are no texts to encode: give one a line")
     if search is None:
-        vectors = encoder.encode(lines).tolist()
-        if as_json:
-            pairs = zip(lines, vectors, strict=True)
-            print_json({"vectors": [{"text": line, "vector": vector} for line, vector in pairs]})
-            return
-        for vector in vectors:
-            print(" ".join(f"{number:.6g}" for number in vector))
+        _print_vectors([(line, vector.tolist()) for line, vector in encoded], as_json)
         return
+    import torch
+
     search = as_text(search)
-    found = encoder.search(search, lines, count or FOUND)
+    kept, rows = zip(*encoded, strict=True)
+    found = encoder.nearest(search, kept, torch.stack(rows), count or FOUND)
     if as_json:
         print_json({"query": search, "found": [one._asdict() for one in found]})
         return
@@ -265,16 +279,27 @@ def generate(
         print(end="\n" if sample == samples - 1 else f"\n{'-' * 15}\n")
 
 
+def _print_vectors(encoded: Sequence[tuple[str, list[float]]], as_json: bool) -> None:
+    if as_json:
+        print_json({"vectors": [{"text": text, "vector": vector} for text, vector in encoded]})
+        return
+    for _, vector in encoded:
+        print(" ".join(f"{number:.6g}" for number in vector))
+
+
 def _predictions(run: "Run", lines: Iterator[str], at_once: int) -> "Iterator[Prediction]":
     """Yield the answer to each line, and write its notes to stderr. A blank line has an empty answer."""
+    from regardant.run.blank_items import answer_where_text
     from regardant.tasks.base import Prediction
 
     done = 0
     while batch := list(islice(lines, at_once)):
-        asked = [line for line in batch if line.strip()]
-        answers = iter(run.predict(asked) if asked else ())
-        for number, line in enumerate(batch, done + 1):
-            found = next(answers) if line.strip() else Prediction(line, "", {})
+        try:
+            answers = answer_where_text(batch, run.predict)
+        except ItemError as error:
+            raise ItemError(done + error.number, error.problem) from error
+        for number, (line, answer) in enumerate(zip(batch, answers, strict=True), done + 1):
+            found = answer or Prediction(line, "", {})
             for note in found.notes:
                 log(f"item {number}: {note}")
             yield found
@@ -337,7 +362,7 @@ def _lines(items: Sequence[str], source: Path | None, *, are_files: bool = False
     elif source is None:
         yield read_lines(stdin())
     else:
-        with _opened(source) as raw:
+        with open_input(source) as raw:
             yield read_lines(raw)
 
 
@@ -346,33 +371,6 @@ def _note_files(texts: Sequence[str]) -> None:
     for text in texts:
         if os.path.isfile(text):  # False for a text too long for a name, for which Path.is_file raises OSError
             log(f"{text!r} is translated as a text; to translate the lines of the file, give --input {text}")
-
-
-def _put(lines: Iterable[str], output: Path | None) -> None:
-    """Print lines as they come, or write them to a file, all at the end."""
-    if output is None:
-        for line in lines:
-            print(line)
-        return
-    with Progress(hidden=False) as progress:
-        _write(output, "".join(line + "\n" for line in progress.counted(lines)))
-
-
-def _write(output: Path, text: str) -> None:
-    from regardant.training.checkpoints import write_atomically
-
-    # Bytes of file names that are not UTF-8 become escapes, as on stdout.
-    write_atomically(output, text.encode(errors="backslashreplace"))
-    log(f"wrote {output}")
-
-
-def _opened(file: Path) -> BinaryIO:
-    try:
-        return file.open("rb")
-    except OSError as error:
-        raise DataError(
-            f"--input {file} cannot be read ({error.strerror}): give a file with one item a line"
-        ) from error
 
 
 def _one_line(text: str) -> str:

@@ -7,6 +7,7 @@ import reprlib
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 from regardant.data.text_files import UTF8_BOM, carriage_returns_alone, require_utf8
@@ -79,6 +80,16 @@ def stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
+def open_input(file: Path) -> BinaryIO:
+    """Open the file of --input. Raises DataError."""
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise DataError(
+            f"--input {file} cannot be read ({error.strerror}): give a file with one item a line"
+        ) from error
+
+
 def _lines_of(stream: Any, place: str) -> Iterator[bytes]:
     """Yield the lines of a stream. Raises DataError for one without an end in sight."""
     number = 0
@@ -110,6 +121,25 @@ def log_on_terminal(text: str) -> None:
     """Print a message of progress to stderr if it is a terminal."""
     if sys.stderr.isatty():
         log(text)
+
+
+def put_lines(lines: Iterable[str], output: Path | None) -> None:
+    """Print lines as they come, or write them to a file, all at the end."""
+    if output is None:
+        for line in lines:
+            print(line)
+        return
+    with Progress(hidden=False) as progress:
+        write_output(output, "".join(line + "\n" for line in progress.counted(lines)))
+
+
+def write_output(output: Path, text: str) -> None:
+    """Write the file of --output, whole or not at all."""
+    from regardant.training.checkpoints import write_atomically
+
+    # Bytes of file names that are not UTF-8 become escapes, as on stdout.
+    write_atomically(output, text.encode(errors="backslashreplace"))
+    log(f"wrote {output}")
 
 
 def open_closed_streams() -> None:

@@ -235,4 +235,4 @@ def named(part: str) -> Iterator[None]:
     try:
         yield
     except (ConfigError, DataError) as error:
-        raise type(error)(f"part {part}: {error}") from error
+        raise error.within(f"part {part}") from error

@@ -187,7 +187,7 @@ class SentenceCodec(TextCodec):
 def require_tokens(texts: Sequence[Sequence[object]]) -> None:
     """Raise BlankItems if one of the texts, given as tokens or as words with tokens, has none."""
     if blank := [number for number, tokens in enumerate(texts) if not tokens]:
-        raise BlankItems(f"item {blank[0] + 1} is blank: give a text", blank)
+        raise BlankItems(blank)
 
 
 def first_of_line(text: str) -> tuple[str, list[str]]:

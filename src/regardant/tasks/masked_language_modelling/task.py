@@ -15,7 +15,7 @@ from torch import Tensor
 from regardant.data.lines import LinesConfig
 from regardant.data.masking import Masking
 from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
-from regardant.errors import DataError
+from regardant.errors import DataError, ItemError
 from regardant.evaluation.masked_tokens import score_masked_tokens
 from regardant.interop.parity import TestTexts
 from regardant.interop.settings import file_ids
@@ -95,9 +95,9 @@ class MaskedLanguageModel(TrainedItems):
         """Return each text with its blanks filled in. Raises DataError for a text without a blank, ConfigError for any
         option."""
         self.refuse(options, "predicts")
-        for number, item in enumerate(items, 1):
+        for number, item in enumerate(items):
             if BLANK not in item:
-                raise DataError(f"item {number} has no blank to fill in: write one as in 'a {BLANK} film'")
+                raise ItemError(number, f"has no blank to fill in: write one as in 'a {BLANK} film'")
         return [self._filled(item) for item in items]
 
     def encoded(self, item: str) -> NDArray[Any]:

@@ -84,14 +84,19 @@ class SentenceEncoder(TrainedItems):
         """Return the vectors [N, M] of texts, each of length 1, in float32 on the CPU. Raises DataError for a blank
         text."""
         if not texts:
-            raise DataError("there are no texts to encode: give one a line")
+            raise DataError("there are no texts to encode: give one or more")
         encoded = [self.codec.cut(one, self.max_length) for one in self.codec.read(texts)]
         rows: list[Tensor] = [row for some in self._alike(encoded) for row in self.item_scores(some)]
         return torch.stack(rows)
 
     def search(self, query: str, texts: Sequence[str], count: int) -> list[Neighbour]:
         """Return the texts that are most similar to a query, the most similar first."""
-        similarities = self.encode(texts) @ self.encode([query])[0]
+        return self.nearest(query, texts, self.encode(texts), count)
+
+    def nearest(self, query: str, texts: Sequence[str], vectors: Tensor, count: int) -> list[Neighbour]:
+        """Return the texts, whose vectors [N, M] are given, that are most similar to a query, the most similar
+        first."""
+        similarities = vectors @ self.encode([query])[0]
         best = similarities.topk(min(count, len(texts)))
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         return [Neighbour(number, texts[number], similarity) for number, similarity in pairs]

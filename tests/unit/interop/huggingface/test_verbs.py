@@ -78,6 +78,20 @@ def test_a_row_of_characters_that_the_tokenizer_removes_has_no_answer(pair, rega
     assert rows[0][column] == pytest.approx(rows[7][column]) if verb == "encode" else rows[1]["answer"] == ""
 
 
+def test_lines_of_characters_that_the_tokenizer_removes_are_blank(pair, regardant):
+    lines = [LINES[0], "", "\u200b", LINES[2], "\ufeff"]
+    said = regardant("predict", pair("bert_classes").run.folder, stdin=lines)
+    assert (said.code, said.err) == (0, "")
+    assert [number for number, line in enumerate(said.lines) if line] == [0, 3] and len(said.lines) == 5
+    own = pair("bert_vectors").run.folder
+    alone = regardant("encode", own, LINES[0], LINES[2])
+    assert regardant("encode", own, stdin=lines).out == alone.out and len(alone.lines) == 2
+    found = regardant("encode", own, "--search", LINES[2], stdin=lines)
+    assert [line.partition("\t")[2] for line in found.lines] == [LINES[2], LINES[0]]
+    said = regardant("encode", own, stdin=["", "\u200b"])
+    assert said.code == 2 and said.err == "regardant: there are no texts to encode: give one a line\n"
+
+
 def test_a_notebook_names_no_call_that_vectors_lack(pair):
     html = pair("bert_vectors").run._repr_html_()
     assert "run.inspect(item)" in html and "run.evaluate()" not in html and "run.measure()" not in html

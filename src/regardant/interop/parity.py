@@ -1,5 +1,6 @@
 """Comparison of an export with its run on one test set: differences of scores, identical answers, size and speed."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -111,8 +112,9 @@ class Parity:
         return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for --json."""
-        return {**asdict(self), "score_difference": self.score_difference}
+        """Return plain values for --json. A difference that is NaN or infinite, which JSON does not have, is None."""
+        values = {**asdict(self), "score_difference": self.score_difference}
+        return values if math.isfinite(self.largest_difference) else {**values, "largest_difference": None}
 
 
 def compare(test: TestTexts, run: Answering, weights: Path, folder: Path, threads: int) -> Parity:
@@ -126,7 +128,8 @@ def compare(test: TestTexts, run: Answering, weights: Path, folder: Path, thread
         test_set=test.name,
         texts=len(test.texts),
         metric=test.metric,
-        largest_difference=max((_difference(*pair) for pair in zip(scores, others, strict=True)), default=0.0),
+        # The maximum of NumPy is NaN if one of the numbers is; Python's passes over it.
+        largest_difference=float(np.max([_difference(*pair) for pair in zip(scores, others, strict=True)], initial=0)),
         identical=sum(one == another for one, another in pairs) / len(pairs) if test.are_words else None,
         run=own,
         export=other,

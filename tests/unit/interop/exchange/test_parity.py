@@ -1,6 +1,7 @@
 """What counts as a difference, and when it is too large."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -83,3 +84,14 @@ def test_scores_of_other_shapes_differ_without_limit(tmp_path):
     (tmp_path / "sample.py").write_text(SAMPLE.replace("[1.0, ", "[1.0, 1.0, "), encoding="utf-8")
     test = TestTexts("t", ["a"], ["a"], "accuracy", None, lambda texts, answers: 1)
     assert compare(test, Own(), tmp_path / "weights", tmp_path, 1).largest_difference == float("inf")
+
+
+def test_one_output_that_is_no_number_fails_the_comparison(tmp_path):
+    (tmp_path / "weights").write_bytes(b"1")
+    (tmp_path / "sample.py").write_text(SAMPLE.replace('2.5 + (text == "b")', '2.5 if text != "b" else np.nan'))
+    texts = ["a", "b", "d"]
+    test = TestTexts("t", texts, texts, "accuracy", None, lambda texts, answers: 1)
+    found = compare(test, Own(), tmp_path / "weights", tmp_path, 1)
+    assert list(found.failures(BOUNDS["float32"])) == ["outputs differ by nan, allowed are 0.001"]
+    assert found.as_dict()["largest_difference"] is None
+    assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["identical"] == 1.0

@@ -17,4 +17,4 @@ def sample(folder, lines):
         env=environment,
         check=True,
     )
-    return found.stdout.splitlines()
+    return found.stdout.split("\n")[:-1]

@@ -5,6 +5,7 @@ echo "a dog sleeps ." | python sample.py
 """
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from itertools import groupby
@@ -110,4 +111,6 @@ def spelt(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in Model(Path(__file__).parent).answers(sys.stdin.read().splitlines()))
+    given = [line.rstrip("\r\n") for line in sys.stdin]  # splitlines would end one at U+2028 too
+    for answer in Model(Path(__file__).parent).answers(given):
+        print(re.sub(r"[\r\n]+", " ", answer))

@@ -7,6 +7,7 @@ Shape legend: T tokens, V vocabulary.
 """
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,4 +86,6 @@ def log_softmax(logits: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in Model(Path(__file__).parent).answers(sys.stdin.read().splitlines()))
+    given = [line.rstrip("\r\n") for line in sys.stdin]  # splitlines would end one at U+2028 too
+    for answer in Model(Path(__file__).parent).answers(given):
+        print(re.sub(r"[\r\n]+", " ", answer))

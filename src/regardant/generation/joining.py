@@ -46,7 +46,7 @@ class Searches:
         """Run a search to its end. If it `joins`, it takes over each waiting search when their lengths are equal."""
         while len(search.sentences):
             for other in tuple(self._waiting):
-                if search.joins and search.takes(other):
+                if search.takes(other) and search.joins:  # the cheap question first
                     search.join(other)
                     self._waiting.remove(other)
             search.step()

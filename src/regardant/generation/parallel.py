@@ -28,17 +28,17 @@ WorkFunction = Callable[[Iterator[Item]], Result]
 
 
 def share_out(
-    work: WorkFunction[Item, Result], items: Sequence[Item], workers: int, *, in_turn: bool = False, fork: bool = True
+    work: WorkFunction[Item, Result], items: Sequence[Item], workers: int, *, fork: bool = True
 ) -> Iterator[Result]:
     """Yield the result of each worker; an idle worker takes the next item.
 
-    in_turn: one thread of this process takes all items. fork: use processes where they are safe. Side effects of a
-    forked worker are lost with its process. Raises RunError if a process is killed.
+    fork: use processes where they are safe. Side effects of a forked worker are lost with its process. Raises RunError
+    if a process is killed.
     """
-    if fork and not in_turn and _may_fork():
+    if fork and _may_fork():
         yield from _by_processes(work, items, workers)
     else:
-        yield from _by_threads(work, items, 1 if in_turn else workers)
+        yield from _by_threads(work, items, workers)
 
 
 def _may_fork() -> bool:

@@ -96,11 +96,12 @@ class ModelSearcher:
         work = self._work() if self.work is None else self.work
         lengths = self.codec.lengths(np.array([len(source) for source in sources])).tolist()
         limits = length_limits(lengths, config, prefixes, max_length)
-        share = -(-sum(lengths) // work.workers)  # no worker stays idle if there are few sentences
+        observed = self._is_observed()
+        workers = 1 if observed else work.workers
+        share = -(-sum(lengths) // workers)  # no worker stays idle if there are few sentences
         batch_tokens = min(work.batch_tokens // config.beam_size, share)
         batches = batches_of_like_length(lengths, batch_tokens, work.batch_sentences)
         trees = TreeTokens.of(self.pieces, self.device) if config.trees else None
-        observed = self._is_observed()
 
         def decode(batches: Iterable[list[int]]) -> dict[int, list[Hypothesis]]:
             searches = Searches(joined=not observed)
@@ -114,12 +115,12 @@ class ModelSearcher:
                 searches.end()
             return searches.found
 
-        if min(work.workers, len(batches)) < 2:
+        if min(workers, len(batches)) < 2:
             with one_thread() if self._is_small(len(sources) * config.beam_size) else nullcontext():
                 parts: Iterable[dict[int, list[Hypothesis]]] = [decode(batches)]
         else:
-            fork = sum(lengths[batch[0]] for batch in batches) >= FEW_STEPS * work.workers  # longest first
-            parts = share_out(decode, batches, work.workers, in_turn=observed, fork=fork)
+            fork = sum(lengths[batch[0]] for batch in batches) >= FEW_STEPS * workers  # longest first
+            parts = share_out(decode, batches, workers, fork=fork)
         found = {index: best for part in parts for index, best in part.items()}
         return [found[index] for index in range(len(sources))]
 

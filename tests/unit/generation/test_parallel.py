@@ -53,14 +53,6 @@ def test_who_is_ready_gets_the_next_one(two_threads):
     assert sorted(parts) == [["a", "b", "c", "d"], ["slow"]]
 
 
-def test_in_turn_they_are_worked_on_by_one_thread_of_one(two_threads):
-    (found,) = share_out(told, "abc", 2, in_turn=True)
-    assert [item for item, *_ in found] == list("abc")
-    ((thread, threads),) = {(thread, threads) for _, thread, threads in found}
-    assert thread != threading.get_ident()
-    assert threads == 1
-
-
 def test_what_fails_in_a_thread_fails_here_and_leaves_torch_as_it_was(two_threads):
     worked = []
 

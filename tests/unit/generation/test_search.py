@@ -243,15 +243,20 @@ class Threads(torch.nn.Module):
         return self.model.step(tokens, state)
 
 
-def test_batches_of_an_observed_model_run_in_one_thread_of_this_process(table_model):
+def test_an_observed_model_decodes_batches_of_full_size_in_this_thread(table_model, monkeypatch):
     model = Threads(table_model(seed=4))
-    sources, config, work = [[5, EOS]] * 16, GenerationConfig(beam_size=2), BatchSizes(batch_tokens=8, workers=2)
+    sources, config, work = [[5, EOS]] * 16, GenerationConfig(beam_size=2), BatchSizes(batch_tokens=32, workers=4)
+    sizes = []
+    begin = searching.begin
+    monkeypatch.setattr(
+        searching, "begin", lambda model, source, *rest: (sizes.append(len(source)), begin(model, source, *rest))[1]
+    )
     with observing(model.inner):
         search(model, sources, config, work)
-        assert len(set(model.seen)) == 1
+        assert set(model.seen) == {threading.get_ident()} and sizes == [8, 8]
     model.seen.clear()
-    search(model, sources[:4], config, work)
-    assert len(set(model.seen)) == 2
+    search(model, sources, config, work)
+    assert len(set(model.seen)) == 4
     assert not OBSERVED
 
 
@@ -295,7 +300,7 @@ def test_a_small_step_is_computed_by_one_thread(table_model, parameters, threads
 def test_processes_are_forked_for_many_steps(batches, length, forks, table_model, monkeypatch):
     asked = []
 
-    def share_out(work, items, workers, *, in_turn, fork):
+    def share_out(work, items, workers, *, fork):
         asked.append((len(items), fork))
         return [work(iter(items))]
 

@@ -6,6 +6,7 @@ Numbers that JSON does not have (NaN, Infinity) become null, as the reporter wri
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ LARGEST = 2**63
 """Bound of an integer. A larger one is damage, and may be too large for a float."""
 
 LAST_EVENTS = 65_536
-"""Bytes at the end of a file in which the last events are looked for."""
+"""Bytes at the end of a file in which the last events are looked for first."""
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
@@ -26,13 +27,19 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 
 def last_events(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the last event of each name. Empty for a run without events."""
+    """Return the last event of each name of OF_NUMBERS, and of others near the end. Empty for a run without events."""
     if not path.is_file():
         return {}
+    found: dict[str, dict[str, Any]] = {}
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LAST_EVENTS))
-        lines = file.read().split(b"\n")
-    return {event["event"]: event for event in parse_events(lines)}
+        size, read = file.seek(0, os.SEEK_END), LAST_EVENTS
+        while not found.keys() >= {*OF_NUMBERS}:
+            file.seek(max(0, size - read))
+            found = {event["event"]: event for event in parse_events(file.read().split(b"\n"))}
+            if read >= size:
+                break
+            read *= 4
+    return found
 
 
 def parse_events(lines: Iterable[bytes]) -> list[dict[str, Any]]:

@@ -53,6 +53,12 @@ def test_the_last_events_are_found_in_a_long_file(tmp_path):
     assert last_events(path)["train"]["update"] == LAST_EVENTS // 20 - 1
 
 
+def test_the_last_validation_is_found_however_far_it_is_from_the_end(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(line(3, "validation") + line(7, "validation") + line(8) * (9 * LAST_EVENTS // len(line(8))))
+    assert last_events(path)["validation"]["update"] == 7 and last_events(path)["train"]["update"] == 8
+
+
 def test_a_run_is_listed_with_what_it_has_come_to(studio, trained):
     client, name = studio
     (run,) = client.get("/api/runs").json()

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,7 +66,7 @@ def save_for_study(path: Path, batches: Sequence[Batch], weights: Mapping[str, T
 
 
 def _plain(value: Any) -> Any:
-    """Return tensors, numbers and texts in plain containers."""
+    """Return tensors, numbers and texts in plain containers. Other objects become their attributes, or a text."""
     if isinstance(value, Tensor):
         return value.detach().cpu()
     if isinstance(value, Mapping):
@@ -74,4 +75,8 @@ def _plain(value: Any) -> Any:
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, str | int | float) else torch.as_tensor(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return torch.as_tensor(value)
+    return _plain(vars(value)) if hasattr(value, "__dict__") else repr(value)

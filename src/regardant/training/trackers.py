@@ -74,6 +74,6 @@ def open_trackers(names: Sequence[str], run: Path, update: int) -> list[Tracker]
         try:
             opened.append(Tracker.known[name](run, update))
         except ImportError as error:
-            if name not in DEFAULT:
-                raise ConfigError(f"training.trackers: {name} needs {error.name}: install it") from error
+            if tuple(names) != DEFAULT:
+                raise ConfigError(f"training.trackers: {name} needs {error.name or error}: install it") from error
     return opened

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from typing import ClassVar
 
 import pytest
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from regardant.errors import ConfigError
 from regardant.training.reporting import Reporter
-from regardant.training.trackers import Tracker, open_trackers
+from regardant.training.trackers import DEFAULT, Tracker, open_trackers
 
 
 @pytest.fixture
@@ -66,3 +67,10 @@ def test_an_unknown_tracker_and_one_that_is_not_installed_are_one_line(tmp_path)
             open_trackers(["absent"], tmp_path, 0)
     finally:
         del Tracker.known["absent"]
+
+
+def test_a_tracker_that_is_not_installed_is_left_out_only_of_runs_that_name_none(notebook, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # its import fails
+    assert open_trackers(DEFAULT, tmp_path, 0) == []
+    with pytest.raises(ConfigError, match=r"tensorboard needs torch\.utils\.tensorboard: install it"):
+        open_trackers(["notebook", "tensorboard"], tmp_path, 0)

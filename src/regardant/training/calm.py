@@ -19,6 +19,7 @@ from regardant.errors import RunError
 from regardant.training.averaging import Average
 from regardant.training.cursor import Cursor
 from regardant.training.processes import Act
+from regardant.training.schedules import LOWER_RATE
 
 MOST_RETURNS = 3
 """Maximum number of returns without a normal loss in between. The next spike stops training."""
@@ -72,8 +73,8 @@ def act_after(loss: float, factor: float, cursor: Cursor) -> Act | None:
     if cursor.returns_in_a_row == MOST_RETURNS:
         raise RunError(
             f"the loss of update {cursor.update:,} is {loss:.4g} (running mean {cursor.usual_loss:.4g}), even after "
-            f"{MOST_RETURNS} returns to earlier weights: train anew with a lower training.schedule.learning_rate, or a "
-            "higher training.spike_factor"
+            f"{MOST_RETURNS} returns to earlier weights: train anew with {LOWER_RATE}, or with a higher "
+            "training.spike_factor"
         )
     cursor.returns_in_a_row += 1
     return Act.RETURN

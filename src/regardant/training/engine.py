@@ -41,7 +41,7 @@ from regardant.training.sharded_weights import whole, whole_weights, with_weight
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-STATE = {"model", "optimizers", "average", "cursor", "generator", "waiting"}
+STATE = {"model", "optimizers", "average", "cursor", "waiting"}
 """Keys of every checkpoint. One of a job that carries a state or reads shards has `job` as well; one with a snapshot,
 `calm`."""
 
@@ -180,7 +180,6 @@ class Trainer:
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "average": self.average.state_dict(),
             "cursor": asdict(self.cursor),
-            "generator": torch.cuda.get_rng_state() if self.fabric.device.type == "cuda" else None,
             # Reported as late as without a checkpoint, so that metrics.jsonl does not depend on checkpoints.
             "waiting": [tuple(update) for update in self.waiting],
             **({"job": self.job.state_dict()} if isinstance(self.job, CarriesState | ReadsShards) else {}),
@@ -336,8 +335,6 @@ class Trainer:
         self.cursor = Cursor(**cursor)
         self.calm.snapshot = state.get("calm")
         device = self.fabric.device
-        if device.type == "cuda" and state["generator"] is not None:  # on a CPU dropout depends on the update's number
-            torch.cuda.set_rng_state(state["generator"])
         self.waiting = [Update(plain.to(device), targets, norm.to(device)) for plain, targets, norm in state["waiting"]]
         self.planned = self.job.plan(self.cursor.epoch)
         self.rate = self.optimizers[0].param_groups[0]["lr"]  # the first group has a factor of 1
@@ -362,7 +359,7 @@ class Trainer:
             self.stop_asked = True
             signal.signal(number, signal.default_int_handler)
             with contextlib.suppress(OSError):  # not through Python's buffer, which the signal may have interrupted
-                os.write(2, b"\nstopping after this update; press again to discard it\n")
+                os.write(2, b"\nstopping and saving a checkpoint; press again to stop without one\n")
             if self.validating:
                 raise ValidationStopped
 

@@ -16,6 +16,7 @@ from regardant.training.gradients import MOST_SKIPPED, save_for_study
 from regardant.training.lora import plain_weights
 from regardant.training.processes import Act
 from regardant.training.reporting import Reporter
+from regardant.training.schedules import LOWER_RATE
 from regardant.training.sharded_weights import local
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Fit:
             cursor.skipped += finite.count(False)
             self.reporter.log(
                 f"up to update {cursor.update:,}, {cursor.skipped:,} updates were skipped: their gradients were not "
-                f"finite; {MOST_SKIPPED} in a row stop the training"
+                f"finite; a report that ends with {MOST_SKIPPED} in a row stops the training"
             )
         return [update for update, one in zip(waiting, finite, strict=True) if one]
 
@@ -172,8 +173,8 @@ class Fit:
         save_for_study(path, trainer.batches, weights, update=cursor.update, epoch=cursor.epoch)
         raise Diverged(
             f"the gradients of {cursor.skipped_in_a_row} updates in a row were not finite, the last at update "
-            f"{cursor.update:,}, whose batches are kept with the weights in {path}: train anew with a lower "
-            "training.schedule.learning_rate"
+            f"{cursor.update:,}, whose batches are kept with the weights in {path}: train anew with "
+            f"{LOWER_RATE}"
         )
 
     def _weights_are_finite(self) -> bool:

@@ -20,6 +20,9 @@ from pydantic import Field
 
 from regardant.config import Config
 
+LOWER_RATE = "a lower learning rate (training.schedule.learning_rate, or training.schedule.factor of noam)"
+"""Advice in messages about trainings that diverge."""
+
 
 class NoamConfig(Config):
     """factor * d_model^-0.5 * min(update^-0.5, update * warmup_steps^-1.5), highest at warmup_steps."""

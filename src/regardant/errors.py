@@ -71,6 +71,11 @@ class OutOfMemory(RegardantError):
     """A model or a batch that does not fit into memory."""
 
 
+def one_line(error: BaseException) -> str:
+    """Return the message of an error in one line."""
+    return " ".join(str(error).split())
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or the name of an error without one."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

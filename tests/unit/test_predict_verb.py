@@ -68,6 +68,16 @@ def test_items_come_from_stdin_or_a_file_a_line_each_and_blank_ones_stay_blank(r
     assert regardant("predict", texts_run, stdin=b"").out == ""
 
 
+def test_a_message_about_the_input_names_its_file(regardant, texts_run, tmp_path):
+    file = tmp_path / "films.txt"
+    file.write_text(FILMS[0], encoding="utf-16")
+    said = regardant("predict", texts_run, "--input", file)
+    assert said.code == 2 and f"iconv -f UTF-16 -t UTF-8 {file} > NEW" in said.err
+    file.write_bytes(b"a fine \xff film\n")
+    said = regardant("predict", texts_run, "--input", file)
+    assert said.code == 0 and said.err.startswith(f"{file} line 1: not valid UTF-8")
+
+
 def test_answers_keep_their_order_through_all_batches(regardant, texts_run, monkeypatch):
     monkeypatch.setattr(cli.answering, "LINES_AT_ONCE", 2)
     assert regardant("predict", texts_run, stdin=[*FILMS, "", *FILMS]).lines == [*ANSWERS, "", *ANSWERS]

@@ -1,7 +1,7 @@
 """The command line: parses, calls `regardant.run`, prints. Torch is imported only when a verb needs it.
 
 Results go to stdout, all else to stderr. Text is UTF-8 in any locale, and only a line feed ends a line. Exit codes:
-0 done, 1 a check failed or stdout was closed, 2 an error that the user can fix, 130 interrupted.
+0 done, 1 a check failed or the reader of stdout has left, 2 an error that the user can fix, 130 interrupted.
 """
 
 import io

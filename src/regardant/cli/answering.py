@@ -363,7 +363,7 @@ def _lines(items: Sequence[str], source: Path | None, *, are_files: bool = False
         yield read_lines(stdin())
     else:
         with open_input(source) as raw:
-            yield read_lines(raw)
+            yield read_lines(raw, f"{source} ")
 
 
 def _note_files(texts: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from regardant.errors import OutOfMemory, RegardantError
+from regardant.errors import OutOfMemory, RegardantError, one_line
 from regardant.server.limits import RETRY_SECONDS, Refusal
 from regardant.server.service import ClientLeft
 from regardant.training.devices import ran_out_of_memory
@@ -72,7 +72,7 @@ def as_refusal(error: Exception) -> Refusal:
     if isinstance(error, OutOfMemory) or (isinstance(error, MemoryError | RuntimeError) and ran_out_of_memory(error)):
         return Refusal("memory ran out: send fewer or shorter texts, or a smaller beam_size", 503, RETRY_SECONDS)
     if isinstance(error, RegardantError):
-        return Refusal(" ".join(str(error).split()))
+        return Refusal(one_line(error))
     raise error
 
 

@@ -1,5 +1,6 @@
 """A socket bound to an address, and a server that reports when it is ready."""
 
+import errno
 import gc
 import socket
 import sys
@@ -21,14 +22,20 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:  # UnicodeError: a name with an empty or a long part, as a..b
         reason = error.strerror if isinstance(error, OSError) else "not a host name"
-        raise RunError(f"the host {host!r} is no address of this machine ({reason}): give another") from error
+        raise _foreign(host, reason) from error
     with socket.socket(family, kind, protocol) as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             opened.bind(address)
         except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise _foreign(host, error.strerror) from error
             raise RunError(f"port {port} cannot be used ({error.strerror}): give another --port") from error
         yield opened
+
+
+def _foreign(host: str, reason: str | None) -> RunError:
+    return RunError(f"the host {host!r} is no address of this machine ({reason}): give another --host")
 
 
 SWITCH_SECONDS = 0.0005

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 
 from regardant.data.item_files import shown_name
-from regardant.errors import ConfigError, RegardantError
+from regardant.errors import ConfigError, RegardantError, one_line
 from regardant.run import Run, load
 from regardant.server.limits import Limits, Refusal
 from regardant.server.log_lines import log_line
@@ -89,7 +89,7 @@ class Service:
                 try:
                     worker.run = _opened(worker.run.folder, self.engine, self.log)
                 except (RegardantError, OSError, RuntimeError, MemoryError) as error:
-                    outcome, why = "failed", {"error": " ".join(str(error).split())}
+                    outcome, why = "failed", {"error": one_line(error)}
                 else:
                     outcome, why = "done", {}
                 self.metrics.reloads.labels(name, outcome).inc()

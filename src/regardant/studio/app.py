@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from regardant.errors import RegardantError
+from regardant.errors import RegardantError, one_line
 from regardant.server.answers import CLIENT_LEFT
 from regardant.server.body_limit import BodyLimit
 from regardant.server.limits import Refusal
@@ -98,7 +98,7 @@ def _too_large(line: str, status: int) -> JSONResponse:
 def _problem(request: Request, error: Exception) -> JSONResponse:
     """Return an error of the package as one line."""
     status = 404 if isinstance(error, UnknownRun) else error.status if isinstance(error, Refusal) else 422
-    return JSONResponse({"detail": " ".join(str(error).split())}, status_code=status)
+    return JSONResponse({"detail": one_line(error)}, status_code=status)
 
 
 def _misunderstood(request: Request, error: Exception) -> JSONResponse:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.data.item_files import shown_name
-from regardant.errors import RegardantError, RunError
+from regardant.errors import RegardantError, RunError, one_line
 from regardant.run import Record
 from regardant.training.events import last_events
 
@@ -42,7 +42,7 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
     try:
         record = Record.read(folder)
     except RegardantError as error:
-        return {"run": name, "problem": " ".join(str(error).split())}
+        return {"run": name, "problem": one_line(error)}
     events = last_events(folder / "metrics.jsonl")
     validated = events.get("validation", {})
     return {

@@ -1,5 +1,6 @@
 """The list of runs, and the events of their training as they are written. The page polls both."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +32,7 @@ def events_after(path: Path, after: int, file: str) -> dict[str, Any]:
     """
     try:
         with path.open("rb") as opened:
-            now = str(path.stat().st_ino)
+            now = str(os.fstat(opened.fileno()).st_ino)  # the path may name another file by now
             anew = now != file
             opened.seek(0 if anew else after)
             text = opened.read()

@@ -16,9 +16,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from regardant.errors import RegardantError, one_line
-from regardant.server.answers import CLIENT_LEFT
+from regardant.server.answers import CLIENT_LEFT, as_refusal
 from regardant.server.body_limit import BodyLimit
-from regardant.server.limits import Refusal
 from regardant.server.service import ClientLeft
 from regardant.studio import attention_routes, curves, items, lab, steps, timeline, verdicts
 from regardant.studio.catalogue import Catalogue, UnknownRun
@@ -56,7 +55,8 @@ def make_app(folders: Sequence[Path]) -> FastAPI:
     app = FastAPI(title="Regardant studio", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(BodyLimit, most=LARGEST_BODY, answer=_too_large)
     app.add_middleware(Guard)  # outside the limit: it refuses first, and every response gets its headers
-    app.add_exception_handler(RegardantError, _problem)
+    for kind in (RegardantError, MemoryError, RuntimeError):
+        app.add_exception_handler(kind, _problem)
     app.add_exception_handler(ClientLeft, lambda request, error: JSONResponse(None, CLIENT_LEFT))
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(HTTPException, _refused)
@@ -96,9 +96,11 @@ def _too_large(line: str, status: int) -> JSONResponse:
 
 
 def _problem(request: Request, error: Exception) -> JSONResponse:
-    """Return an error of the package as one line."""
-    status = 404 if isinstance(error, UnknownRun) else error.status if isinstance(error, Refusal) else 422
-    return JSONResponse({"detail": one_line(error)}, status_code=status)
+    """Return an error of the package, or memory that ran out, as one line. Raises the error itself if it is a fault."""
+    if isinstance(error, UnknownRun):
+        return JSONResponse({"detail": one_line(error)}, status_code=404)
+    refusal = as_refusal(error)
+    return JSONResponse({"detail": str(refusal)}, status_code=refusal.status)
 
 
 def _misunderstood(request: Request, error: Exception) -> JSONResponse:

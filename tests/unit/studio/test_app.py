@@ -175,6 +175,18 @@ def test_a_run_without_weights_and_a_damaged_one_are_told_of(tmp_path, trained):
     assert answer.status_code == 422 and "train it first" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried to allocate 1 GiB")])
+def test_memory_that_runs_out_is_told_in_one_line(tmp_path, trained, monkeypatch, error):
+    def fail(*given, **options):
+        raise error
+
+    monkeypatch.setattr(type(trained().trained), "look", fail)
+    folder = trained().folder
+    client = TestClient(make_app([folder]), base_url="http://localhost")
+    answer = client.post("/api/look", json={"run": client.get("/api/runs").json()[0]["run"], "text": "x"})
+    assert answer.status_code == 503 and answer.json()["detail"].startswith("memory ran out: ")
+
+
 def test_runs_are_found_as_they_come(tmp_path, trained):
     client = TestClient(make_app([tmp_path / "runs"]), base_url="http://localhost")
     assert client.get("/api/runs").json() == []

@@ -75,13 +75,18 @@ def serve(
         line = f"{', '.join(service.workers)} served at {at}  (Ctrl-C ends it)"
         server = DrainingServer(config, service, lambda: log(line))
         signal.signal(signal.SIGTERM, lambda *_: server.stop())  # uvicorn raises it again at the end: exit status 0
+        status = 1
         try:
             server.run(sockets=[opened])
+            status = 0
+        except KeyboardInterrupt:  # uvicorn raises SIGINT again too
+            status = 130
+            raise
         finally:
             service.close()
-        if service.alive:
-            log(f"a batch of {', '.join(service.alive)} is abandoned: its clients have disconnected")
-            os._exit(0)  # nothing can stop its thread, and Python would wait for it
+            if service.alive:
+                log(f"a batch of {', '.join(service.alive)} is abandoned: its clients have disconnected")
+                os._exit(status)  # nothing can stop its thread, which must not compute while Python ends
 
 
 class DrainingServer(AnnouncingServer):

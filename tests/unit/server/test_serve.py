@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from threading import Event
 
 import pytest
@@ -359,7 +359,8 @@ def test_settings_that_cannot_be_used_are_one_line(named_runs, certificate, tmp_
         assert "give another --port" in told(demo, RunError, port=taken.getsockname()[1])
 
 
-def test_a_batch_without_clients_does_not_keep_the_process(named_runs, monkeypatch):
+@pytest.mark.parametrize(("raised", "status"), [(None, 0), (KeyboardInterrupt, 130)])
+def test_a_batch_without_clients_does_not_keep_the_process(named_runs, monkeypatch, raised, status):
     """As after a request that took too long: nothing can stop its thread."""
     ended, free, lines = [], Event(), []
 
@@ -369,15 +370,18 @@ def test_a_batch_without_clients_does_not_keep_the_process(named_runs, monkeypat
 
     def run(server, sockets):
         server.service.workers["demo"].submit(ModelCall(compute, ["a"]))
+        if raised:
+            raise raised
 
     monkeypatch.setattr(worker, "JOIN_SECONDS", 0.1)
     monkeypatch.setattr(DrainingServer, "run", run)
     monkeypatch.setattr(os, "_exit", ended.append)
     before = signal.getsignal(signal.SIGTERM)
-    serve([named_runs / "demo"], Address(port=0), Limits(), lines.append)
+    with pytest.raises(raised) if raised else nullcontext():
+        serve([named_runs / "demo"], Address(port=0), Limits(), lines.append)
     signal.signal(signal.SIGTERM, before)
     free.set()
-    assert ended == [0] and lines == ["a batch of demo is abandoned: its clients have disconnected"]
+    assert ended == [status] and lines == ["a batch of demo is abandoned: its clients have disconnected"]
 
 
 @contextmanager

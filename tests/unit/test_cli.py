@@ -10,11 +10,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import regardant as package
 from regardant import cli, config, run
+from regardant.cli.options import writable_file
+from regardant.errors import ConfigError
 
 SENTENCES = ["the cat sat on a mat .", "a dog ran .", "the old man saw the red house from a big tree .", "new bird ."]
 
@@ -374,6 +377,34 @@ def test_a_folder_as_output_is_refused_before_anything_is_translated(
         assert (said.code, said.out) == (2, "")
         assert said.err == f"regardant: --output {output or '.'} is a folder: give the name of a file\n"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_computed(
+    regardant, tiny_run, tmp_path, monkeypatch
+):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("regardant.run.load", lambda *given: pytest.fail("opened"))
+    monkeypatch.setattr("regardant.checks.verify.verify", lambda *given: pytest.fail("measured"))
+    there = tmp_path / "file" / "more" / "x"
+    told = f"{there} cannot be written: {tmp_path / 'file'} is no folder; give another name\n"
+    for option, *command in (
+        ["--output", "translate", tiny_run, "the cat"],
+        ["--output", "predict", tiny_run, "the cat"],
+        ["--page", "doctor", tiny_run],
+        ["--page", "verify"],
+        ["--page", "compare", tiny_run, tiny_run],
+    ):
+        said = regardant(*command, option, there)
+        assert (said.code, said.out, said.err) == (2, "", f"regardant: {option} {told}")
+
+
+def test_a_folder_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # root may write anywhere
+    option = SimpleNamespace(opts=["--output"])
+    with pytest.raises(ConfigError, match=f"--output .*: no file may be made in {tmp_path}; give another name"):
+        writable_file(option, tmp_path / "new" / "x")
+    assert writable_file(option, Path("/dev/null")) == Path("/dev/null")
+    assert writable_file(option, None) is None
 
 
 def test_the_name_of_a_file_is_translated_with_a_note(regardant, tiny_run, tmp_path):

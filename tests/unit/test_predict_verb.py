@@ -5,6 +5,7 @@ import sys
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from PIL import Image
 
@@ -66,6 +67,18 @@ def test_items_come_from_stdin_or_a_file_a_line_each_and_blank_ones_stay_blank(r
     (tmp_path / "films.txt").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     assert regardant("predict", texts_run, "--input", tmp_path / "films.txt").lines == expected
     assert regardant("predict", texts_run, stdin=b"").out == ""
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_a_compressed_file_is_read_as_its_text(regardant, texts_run, tmp_path, suffix):
+    file = tmp_path / f"films.txt.{suffix}"
+    with pa.output_stream(file, compression="detect") as stream:
+        stream.write("".join(line + "\n" for line in FILMS).encode())
+    assert regardant("predict", texts_run, "--input", file).lines == ANSWERS
+    file.write_bytes(b"not compressed")
+    said = regardant("predict", texts_run, "--input", file)
+    assert (said.code, said.out) == (2, "") and said.err.startswith(f"regardant: --input {file} cannot be read (")
+    assert len(said.err.splitlines()) == 1
 
 
 def test_a_message_about_the_input_names_its_file(regardant, texts_run, tmp_path):

@@ -17,8 +17,8 @@ from regardant.cli.lines import (
     Progress,
     as_json_line,
     as_text,
+    file_lines,
     log,
-    open_input,
     print_json,
     put_lines,
     read_arguments,
@@ -362,8 +362,7 @@ def _lines(items: Sequence[str], source: Path | None, *, are_files: bool = False
     elif source is None:
         yield read_lines(stdin())
     else:
-        with open_input(source) as raw:
-            yield read_lines(raw, f"{source} ")
+        yield file_lines("--input", source)
 
 
 def _note_files(texts: Sequence[str]) -> None:
@@ -378,8 +377,7 @@ def _one_line(text: str) -> str:
 
 
 def _log_probabilities(run: "Run", sources: list[str], file: Path, as_json: bool) -> Iterator[str]:
-    with file.open("rb") as lines:
-        targets = list(read_lines(lines, f"{file} "))
+    targets = list(file_lines("--score", file))
     for source, target, score in zip(sources, targets, run.score(sources, targets), strict=True):
         yield as_json_line({"source": source, "target": target, "score": score}) if as_json else f"{score:.4f}"
 

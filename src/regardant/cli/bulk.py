@@ -115,7 +115,7 @@ def answer_corpus(
             log(line)
         if len(left) < len(shards):
             log(f"{len(shards) - len(left):,} of {len(shards):,} shards are answered, {len(left):,} are left")
-        with Progress(hidden=False) as progress:
+        with Progress(hidden=False, what="shards") as progress:
             rows = sum(progress.counted(answer(work, run, left)))
     log(f"wrote the answers to {rows:,} rows to {out}")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regardant.cli.lines import log_on_terminal, print_json
-from regardant.cli.options import AsJson, RunFolder, app
+from regardant.cli.options import AsJson, RunFolder, app, writable_file
 
 MINE_HELP = """Check your own scaled dot-product attention: a function of tensors q [n, d], k [m, d] and v [m, e] that
 returns [n, e]. It may take mask= [n, m], True where a query may attend to a key."""
@@ -18,7 +18,9 @@ def verify(
     page: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", dir_okay=False, help="Write an offline HTML page with all digits, reasons and sources."
+            metavar="FILE",
+            callback=writable_file,
+            help="Write an offline HTML page with all digits, reasons and sources.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -73,7 +75,7 @@ def doctor(
     run: RunFolder,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write an offline HTML page too, with the curves."),
+        typer.Option(metavar="FILE", callback=writable_file, help="Write an offline HTML page too, with the curves."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

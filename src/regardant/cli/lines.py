@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
-from regardant.data.text_files import UTF8_BOM, carriage_returns_alone, require_utf8
-from regardant.errors import DataError
+from regardant.data.text_files import UTF8_BOM, carriage_returns_alone, open_text, require_utf8
+from regardant.errors import DataError, first_line
 
 Item = TypeVar("Item")
 
@@ -22,7 +22,8 @@ MOST_BYTES = 1 << 22
 class Progress:
     """Counter of items on a line of stderr, rewritten once a second, if stderr is a terminal and not `hidden`."""
 
-    def __init__(self, *, hidden: bool) -> None:
+    def __init__(self, *, hidden: bool, what: str = "items") -> None:
+        self.what = what
         self.hidden = hidden or not sys.stderr.isatty()
         self.started = self.shown = time.monotonic()
 
@@ -40,7 +41,8 @@ class Progress:
             now = time.monotonic()
             if not self.hidden and now >= self.shown + 1:
                 self.shown = now
-                line = f"{number:,} items, {number / (now - self.started):,.0f} a second"
+                rate = number / (now - self.started)
+                line = f"{number:,} {self.what}, {f'{rate:,.0f}' if rate >= 1 else f'{rate:.1g}'} a second"
                 print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
 
 
@@ -80,14 +82,14 @@ def stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def open_input(file: Path) -> BinaryIO:
-    """Open the file of --input. Raises DataError."""
+def file_lines(option: str, file: Path) -> Iterator[str]:
+    """Yield the lines of an option's file, plain, .gz or .zst. Raises DataError for one that cannot be read."""
     try:
-        return file.open("rb")
+        with open_text(file) as raw:
+            yield from read_lines(raw, f"{file} ")
     except OSError as error:
-        raise DataError(
-            f"--input {file} cannot be read ({error.strerror}): give a file with one item a line"
-        ) from error
+        reason = error.strerror or first_line(error)
+        raise DataError(f"{option} {file} cannot be read ({reason}): give a file with one item a line") from error
 
 
 def _lines_of(stream: Any, place: str) -> Iterator[bytes]:

@@ -26,12 +26,24 @@ def _existing_run(run: Path) -> Path:
     return run_file(run).parent
 
 
-def _no_folder(output: Path | None) -> Path | None:
-    """Return the file. Raises ConfigError, before anything is computed, for a folder; an empty name is the current
-    one."""
-    if output is not None and os.path.isdir(output):
-        raise ConfigError(f"--output {output} is a folder: give the name of a file")
-    return output
+def writable_file(option: typer.CallbackParam, file: Path | None) -> Path | None:
+    """Return the file of an option that writes one. Raises ConfigError, before anything is computed, if it cannot be
+    written. An empty name is the current folder."""
+    if file is None:
+        return None
+    given = f"{option.opts[0]} {file}"
+    if os.path.isdir(file):
+        raise ConfigError(f"{given} is a folder: give the name of a file")
+    if os.path.exists(file) and not os.path.isfile(file):  # a device or a pipe, which is not replaced
+        return file
+    folder = Path(os.path.realpath(file)).parent
+    while not os.path.exists(folder):  # missing folders are made
+        folder = folder.parent
+    if not os.path.isdir(folder):
+        raise ConfigError(f"{given} cannot be written: {folder} is no folder; give another name")
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(f"{given} cannot be written: no file may be made in {folder}; give another name")
+    return file
 
 
 def engine_of(run: "Run", engine: str) -> str | None:
@@ -76,7 +88,7 @@ Input = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", callback=_no_folder, help="Write to FILE instead of stdout, all at the end."),
+    typer.Option(metavar="FILE", callback=writable_file, help="Write to FILE instead of stdout, all at the end."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 BeamSize = Annotated[

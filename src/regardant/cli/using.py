@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regardant.cli.lines import log, log_on_terminal, print_json, read_arguments
-from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of
+from regardant.cli.options import AsJson, BeamSize, Engine, Penalty, RunFolder, app, engine_of, writable_file
 
 if TYPE_CHECKING:
     from regardant.tasks.inspection import Inspection
@@ -59,7 +59,7 @@ def compare(
     ],
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write an offline HTML page too, with curves and bars."),
+        typer.Option(metavar="FILE", callback=writable_file, help="Write an offline HTML page, with curves and bars."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from enum import Enum
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from regardant.errors import DataError, first_line
 
@@ -213,7 +213,7 @@ def text_lines(path: Path) -> Iterator[bytes]:
 def _pieces(path: Path) -> Iterator[str]:
     decoder, lines, waiting, returns = codecs.getincrementaldecoder("utf-8-sig")(), 1, "", 0
     try:
-        with _opened(path) as stream:
+        with open_text(path) as stream:
             for number, raw in enumerate(iter(lambda: stream.read(BYTES_AT_ONCE), b"")):
                 if number == 0:
                     require_utf8(path, raw)
@@ -236,12 +236,13 @@ def _pieces(path: Path) -> Iterator[str]:
         raise DataError(f"{path} cannot be read: {first_line(error)}; is it whole, with the right suffix?") from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def open_text(path: Path) -> io.BufferedReader:
+    """Open a file, decompressed if it is .gz or .zst. Raises OSError."""
     if path.suffix not in (".gz", ".zst"):
         return path.open("rb")
     import pyarrow as pa  # a plain file does not wait for this import
 
-    return pa.input_stream(path, compression="detect")
+    return io.BufferedReader(pa.input_stream(path, compression="detect"))
 
 
 def _aligned_lines(source: Path, target: Path) -> Iterator[PairRecord]:

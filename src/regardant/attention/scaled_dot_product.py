@@ -205,19 +205,20 @@ class _MatmulAttention(torch.autograd.Function):
         weights = softmax(scores)
         if fully_masked is not None:
             weights = weights.masked_fill(fully_masked, 0)
-        ctx.save_for_backward(q, k, v, weights, added)
+        ctx.save_for_backward(q, k, v, weights)
+        ctx.added_shape = None if added is None else added.shape
         ctx.scale = scale
         return _by_token(weights.to(v.dtype) @ v, dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, weights, added = ctx.saved_tensors
+        q, k, v, weights = ctx.saved_tensors
         gradient = _contiguous(gradients[0], v.dtype)
         to_v = weights.to(v.dtype).mT @ gradient
         to_weights = (gradient @ v.mT).to(weights.dtype)
         to_scores = softmax_backward(to_weights, weights)
-        to_added = to_scores.sum_to_size(added.shape) if ctx.needs_input_grad[3] else None
+        to_added = to_scores.sum_to_size(ctx.added_shape) if ctx.needs_input_grad[3] else None
         to_scores = (to_scores * ctx.scale).to(q.dtype)
         found = zip((to_scores @ k, to_scores.mT @ q, to_v), ctx.dtypes, strict=True)
         return *(_by_token(gradient, dtype) for gradient, dtype in found), to_added, None, None, None

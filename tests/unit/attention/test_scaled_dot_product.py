@@ -76,3 +76,15 @@ def test_a_subclass_with_a_mix_of_its_own_is_asked():
     q, k = torch.randn(1, 4, 1, 8), torch.randn(1, 2, 5, 8)
     with torch.no_grad():
         assert_close(Doubled(8)(q, k, k), 2 * ScaledDotProduct(8)(q, k, k))
+
+
+def test_training_by_matmul_keeps_one_matrix_of_pairs():
+    attention = ScaledDotProductConfig().build(num_heads=2, head_size=4)
+    attention.kernel = KERNELS["matmul"]
+    q, k, v = torch.randn(3, 1, 2, 9, 4, requires_grad=True).unbind()
+    bias = torch.randn(1, 2, 9, 9, requires_grad=True)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.shape[-2:]) or x, lambda x: x):
+        mixed = attention.mix(q, k, v, View(bias=lambda queries, keys: bias))
+    mixed.sum().backward()
+    assert kept.count((9, 9)) == 1 and bias.grad.abs().sum() > 0

@@ -119,7 +119,7 @@ REFUSED = {
         if HEADS[head].config.build(16, 3).reads_class_token
     },
     **{
-        ("bag", head): "mixes nothing into a class token"
+        ("bag", head): "mixes nothing into the class token"
         for head in HEADS
         if HEADS[head].config.build(16, 3).reads_class_token
     },
@@ -395,3 +395,10 @@ def test_a_tower_is_taken_over_by_its_name(tmp_path):
     (first_earlier, first, _), (_, second, second_fresh) = vectors
     assert_close(first, first_earlier)
     assert_close(second, second_fresh)
+
+
+def test_a_transform_that_widens_leaves_the_products_narrow(monkeypatch):
+    """As autocast on an accelerator, which computes a norm in float32."""
+    head = NextTokenConfig(transform=TransformConfig()).build(16, VOCAB_SIZE)
+    monkeypatch.setattr(head.transform.norm, "forward", lambda x: x.float())
+    assert head.to(torch.bfloat16).read(torch.ones(2, 16, dtype=torch.bfloat16)).dtype == torch.bfloat16

@@ -129,8 +129,8 @@ class NextToken(Head):
 
     def read(self, values: Float[Tensor, "*B M"]) -> Float[Tensor, "*B M"]:
         """Return the transformed and scaled vectors that the matrix multiplies."""
-        values = self.transform(values)
-        return values if self.words.scale == 1 else values * self.words.scale
+        read = self.transform(values).to(values.dtype)  # autocast on an accelerator computes a norm in float32
+        return read if self.words.scale == 1 else read * self.words.scale
 
     def loss(self, vectors: Vectors, targets: Tensor) -> Loss:
         """Return the cross-entropy of the targets [B, T] that are not PAD, without materialising all logits."""

@@ -103,3 +103,8 @@ def test_each_kmer_is_masked_as_a_word():
     tokenizer = MADE[3, 1]
     assert WordStarts(tokenizer)(np.array([tokenizer.encode("ACGTACGT")])).all()
     assert tokenizer.decode([MASK, *tokenizer.encode("ACGT")]) == "ACGT"
+
+
+def test_lower_case_is_refused():
+    with pytest.raises(ValidationError, match="k-mers are upper case: leave out lowercase"):
+        TokenizerConfig(kind="kmer", lowercase=True)

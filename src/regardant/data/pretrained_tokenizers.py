@@ -88,7 +88,7 @@ class PretrainedTokenizer(Tokenizer, kind="pretrained"):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return [
             self._ours[encoding.ids].tolist()
-            for encoding in self.backend.encode_batch(list(texts), add_special_tokens=False)
+            for encoding in self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
         ]
 
     def encode_with_blanks(self, text: str, blank: str) -> list[int]:

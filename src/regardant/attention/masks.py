@@ -40,7 +40,8 @@ def product_dtype(x: Tensor) -> torch.dtype:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Description of which keys each query may attend to, and of the positions of both. Holds no masks."""
+    """Description of which keys each query may attend to, and of the positions of both. Masks that combine
+    its fields are made when they are asked for."""
 
     causal: bool = False
     """True if keys at later positions than the query are masked."""

@@ -50,8 +50,7 @@ class ConvolutionalConfig(EncoderConfig):
                 f"convolutional reads images, not {patches.unit}s: set input.kind=image, or another model.kind"
             )
         answers = head(self.d_model)
-        if answers.reads_class_token or answers.pooling in ("first", "last"):
-            vector = "a class token" if answers.reads_class_token else f"the {answers.pooling} element"
+        if (vector := answers.single_vector) is not None:
             raise ValueError(f"convolutional does not mix the whole image into {vector}: set head.pooling=mean or max")
         model = EncoderOnly(self, ConvolutionalFeatures(self, patches.channels), NoMixing(), answers)
         model.dropout_key = share_key(model)

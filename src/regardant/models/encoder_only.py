@@ -134,8 +134,7 @@ class BagOfVectorsConfig(EncoderConfig):
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
         answers = head(self.d_model)
-        if answers.reads_class_token or answers.pooling in ("first", "last"):
-            vector = "a class token" if answers.reads_class_token else f"the {answers.pooling} element"
+        if (vector := answers.single_vector) is not None:
             raise ValueError(
                 f"a bag of vectors mixes nothing into {vector}, which the head reads: choose another head (such as one "
                 "of pooling mean) or another model"

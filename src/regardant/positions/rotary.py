@@ -34,7 +34,9 @@ class Rotary(TabulatedPositions):
     def __init__(self, head_size: int, base: float, max_length: int) -> None:
         super().__init__()
         if head_size % 2:
-            raise ValueError(f"rotary positions rotate pairs, and a head has {head_size} numbers: change num_heads")
+            raise ValueError(
+                f"rotary positions rotate pairs, and a head has {head_size} numbers: change num_heads or key_size"
+            )
         self.head_size = head_size
         self.base = base
         self.reach(max_length)

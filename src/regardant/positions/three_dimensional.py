@@ -44,7 +44,7 @@ class ThreeDimensional(TabulatedPositions):
         self.size = self.concatenated or d_model
         self.rows, self.columns = config.rows, config.columns
         if self.size < 6:
-            at_fault = "positions.size" if self.concatenated else "d_model"
+            at_fault = "positions.size" if self.concatenated else "d_model (recurrent: embedding_size or hidden_size)"
             raise ValueError(f"positions in a video need at least 6 numbers, not {self.size}: raise {at_fault}")
         self.reach(max_length)
 

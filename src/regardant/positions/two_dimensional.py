@@ -39,7 +39,7 @@ class TwoDimensional(TabulatedPositions):
         self.size = self.concatenated or d_model
         self.columns = config.columns
         if self.size % 4:
-            at_fault = "positions.size" if self.concatenated else "d_model"
+            at_fault = "positions.size" if self.concatenated else "d_model (recurrent: embedding_size or hidden_size)"
             raise ValueError(f"positions on a grid need a multiple of 4 numbers, not {self.size}: change {at_fault}")
         self.reach(max_length)
 

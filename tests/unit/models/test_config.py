@@ -175,7 +175,9 @@ def test_a_grid_names_the_setting_that_makes_its_vectors():
     grid = {"kind": "two_dimensional", "combine": "concatenate", "size": 6}
     with pytest.raises(ValueError, match=r"^positions on a grid need a multiple of 4 numbers, not 6: change .*size$"):
         build(positions=grid)
-    with pytest.raises(ValueError, match=r"^positions on a grid need a multiple of 4 numbers, not 18: change d_model$"):
+    with pytest.raises(
+        ValueError, match=r"^positions on a grid need a multiple of 4 numbers, not 18: change d_model \("
+    ):
         build(positions={"kind": "two_dimensional"}, d_model=18, num_heads=3)
 
 

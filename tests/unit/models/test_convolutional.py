@@ -56,7 +56,7 @@ def test_every_weight_learns_and_dropout_follows_its_key():
     ("make", "told"),
     [
         (lambda: built(given=tokens(9)), "convolutional reads images, not tokens: set input.kind=image, or another"),
-        (lambda: built(pooling="class_token"), "into a class token: set head.pooling=mean or max"),
+        (lambda: built(pooling="class_token"), "into the class token: set head.pooling=mean or max"),
         (lambda: built(pooling="first"), "into the first element: set head.pooling=mean or max"),
         (lambda: built(pooling="last"), "into the last element: set head.pooling=mean or max"),
     ],

@@ -49,6 +49,6 @@ def test_past_the_length_it_was_built_for_it_goes_on():
 
 def test_a_head_that_cannot_be_cut_into_pairs_is_refused():
     with pytest.raises(
-        ValueError, match=r"^rotary positions rotate pairs, and a head has 5 numbers: change num_heads$"
+        ValueError, match=r"^rotary positions rotate pairs, and a head has 5 numbers: change num_heads or key_size$"
     ):
         build(head_size=5)

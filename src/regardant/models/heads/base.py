@@ -52,6 +52,13 @@ class Head(nn.Module):
         """True if the first vector must be that of a class token."""
         return self.pooling == "class_token"
 
+    @property
+    def single_vector(self) -> str | None:
+        """Name of the one vector that the head reads, for messages. None: it reads them all."""
+        if self.reads_class_token:
+            return "the class token"
+        return f"the {self.pooling} element" if self.pooling in ("first", "last") else None
+
     def scores(self, vectors: Vectors) -> Tensor:
         """Return the scores, before any softmax."""
         raise NotImplementedError

@@ -22,8 +22,8 @@ class RecurrentEncoderConfig(RecurrentStackConfig, EncoderConfig):
 
     def build(self, representation: RepresentationBuilder, head: HeadBuilder) -> EncoderOnly:
         answers = head(self.hidden_size)
-        if (answers.reads_class_token or answers.pooling == "first") and not self.bidirectional:
-            vector = "the class token" if answers.reads_class_token else "the first element"
+        vector = answers.single_vector
+        if vector is not None and answers.pooling != "last" and not self.bidirectional:
             raise ValueError(
                 f"a unidirectional encoder has read no other element at {vector}: set bidirectional=true, or "
                 "choose a head without a class token (such as one of pooling last)"

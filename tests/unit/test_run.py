@@ -15,6 +15,7 @@ from regardant.attention.performer import PerformerConfig
 from regardant.cli.training import configuration
 from regardant.data.grammar.config import GrammarConfig
 from regardant.errors import ConfigError, OutOfMemory, RunError
+from regardant.files import sha256_of
 from regardant.layers.feed_forward import GatedFeedForwardConfig
 from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.transformer import EncoderStackConfig
@@ -23,7 +24,6 @@ from regardant.run import training
 from regardant.run.folder import UNFINISHED
 from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
 from regardant.tasks.translation.config import TranslationConfig
-from regardant.training.checkpoints import sha256_of
 from regardant.training.config import NextTokenTraining
 from regardant.training.optimizers import MuonConfig
 from tests.runs import change_record

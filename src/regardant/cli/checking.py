@@ -7,6 +7,7 @@ import typer
 
 from regardant.cli.lines import log_on_terminal, print_json
 from regardant.cli.options import AsJson, RunFolder, app, writable_file
+from regardant.files import write_atomically
 
 MINE_HELP = """Check your own scaled dot-product attention: a function of tensors q [n, d], k [m, d] and v [m, e] that
 returns [n, e]. It may take mask= [n, m], True where a query may attend to a key."""
@@ -36,7 +37,6 @@ def verify(
     log_on_terminal("measuring the claims")
     from regardant.checks.verify import report
     from regardant.checks.verify import verify as run_checks
-    from regardant.training.checkpoints import write_atomically
 
     found = run_checks(mine)
     if page is not None:
@@ -89,7 +89,6 @@ def doctor(
     log_on_terminal(f"examining {run}")
     from regardant.checks.doctor import report
     from regardant.run import load
-    from regardant.training.checkpoints import write_atomically
 
     found = load(run).doctor()
     if page is not None:

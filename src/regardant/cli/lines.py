@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 from regardant.data.text_files import UTF8_BOM, carriage_returns_alone, open_text, require_utf8
 from regardant.errors import DataError, first_line
+from regardant.files import write_atomically
 
 Item = TypeVar("Item")
 
@@ -137,8 +138,6 @@ def put_lines(lines: Iterable[str], output: Path | None) -> None:
 
 def write_output(output: Path, text: str) -> None:
     """Write the file of --output, whole or not at all."""
-    from regardant.training.checkpoints import write_atomically
-
     # Bytes of file names that are not UTF-8 become escapes, as on stdout.
     write_atomically(output, text.encode(errors="backslashreplace"))
     log(f"wrote {output}")

@@ -12,6 +12,7 @@ from regardant.cli.lines import log, print_json
 from regardant.cli.options import AsJson, Overrides, Recipe, app
 from regardant.cli.training import configuration
 from regardant.errors import ConfigError
+from regardant.files import write_atomically
 
 if TYPE_CHECKING:
     from regardant.tasks.base import TaskConfig
@@ -49,7 +50,6 @@ def tune(
     if importlib.util.find_spec("optuna") is None:
         raise ConfigError("tune needs optuna, which is not installed: pip install 'regardant[tune]'")
     from regardant.studies import tuning, tuning_page
-    from regardant.training.checkpoints import write_atomically
 
     folder = out or Path("runs/tune") / Path(recipe).stem
     with _resumable():
@@ -75,7 +75,6 @@ def scale(
         regardant scale copy --by size
     """
     from regardant.studies import scaling
-    from regardant.training.checkpoints import write_atomically
 
     folder = out or Path("runs/scale") / Path(recipe).stem
     with _resumable():

@@ -4,7 +4,6 @@ A text is tokenised once, into memory-mapped files, so that it may be larger tha
 """
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from regardant.config import Variants
 from regardant.data.text_files import place, read_text
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import DataError
+from regardant.files import write_atomically
 
 MARKER = "text.json"
 """File that is written last: a folder that contains the file is complete."""
@@ -128,9 +128,7 @@ class EncodedText:
             "characters": dict(sizes),
             "fingerprints": {name: digest.hexdigest() for name, digest in digests.items()},
         }
-        partial = folder / f"{MARKER}.partial"
-        partial.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-        os.replace(partial, folder / MARKER)
+        write_atomically(folder / MARKER, json.dumps(written, indent=2) + "\n")
         return cls.load(folder)
 
     @classmethod

@@ -20,7 +20,6 @@ whitespace, whose pieces begin with a space.
 
 import codecs
 import json
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,6 +38,7 @@ from regardant.data.tokenizer_config import BYTES, PIECES, TokenizerConfig
 from regardant.data.tokenizer_files import restored
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
 from regardant.errors import ConfigError, DataError, first_line
+from regardant.files import write_atomically
 
 WORDS = r" ?\w+| ?[^\w\s]"
 WHITESPACE = r" ?\S+"
@@ -246,9 +246,7 @@ class Tokenizers:
         content["source"] = json.loads(self.source.backend.to_str())
         if self.target is not self.source:
             content["target"] = json.loads(self.target.backend.to_str())
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-        os.replace(partial, path)
+        write_atomically(path, json.dumps(content, ensure_ascii=False, indent=1))
 
     @classmethod
     def load(cls, path: Path) -> Self:

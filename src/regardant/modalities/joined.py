@@ -19,10 +19,10 @@ from pydantic import Field, field_validator
 
 from regardant.data.text_files import require_whole_characters
 from regardant.errors import ConfigError, DataError, RunError
+from regardant.files import write_atomically
 from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
 from regardant.models.representations import Blocks, JoinedBuilder
 from regardant.pictures import Layout
-from regardant.training.checkpoints import write_atomically
 
 PARTS = "parts"
 """Folder of a run with the files of each part's codec."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regardant.errors import RunError
-from regardant.training.checkpoints import write_atomically
+from regardant.files import write_atomically
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

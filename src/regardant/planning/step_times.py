@@ -20,9 +20,9 @@ from pydantic import BaseModel, Field, ValidationError
 from torch import Tensor
 
 from regardant.errors import RunError
+from regardant.files import write_atomically
 from regardant.layers.products import PROCESSORS
 from regardant.tasks.base import Log, TaskJob
-from regardant.training.checkpoints import write_atomically
 
 VARIABLE = "REGARDANT_CACHE"
 """Environment variable with the folder of the times. Empty: no times are kept or reused. Not set: the user's cache."""

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regardant.errors import ConfigError
+from regardant.files import write_atomically
 from regardant.run.fingerprints import require_as_evaluated
 from regardant.run.folder import Record
 from regardant.tasks import task_named
 from regardant.tasks.base import Report
-from regardant.training.checkpoints import write_atomically
 
 
 def compare(folders: Sequence[Path], page: Path | None = None) -> Report:

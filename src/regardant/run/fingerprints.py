@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from regardant.errors import RunError
-from regardant.training.checkpoints import sha256_of, write_atomically
+from regardant.files import sha256_of, write_atomically
 
 WEIGHTS = "model.safetensors"
 

@@ -26,12 +26,12 @@ from regardant import config as configuration
 from regardant.config.documents import Dumper
 from regardant.config.run_files import names_in, run_file
 from regardant.errors import ConfigError, RunError
+from regardant.files import write_atomically
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import require_as_written, with_fingerprint
 from regardant.run.migrations import FORMAT, migrated
 from regardant.tasks import load_recipe
 from regardant.tasks.base import TaskConfig
-from regardant.training.checkpoints import write_atomically
 
 UNFINISHED = ".regardant-unfinished"
 """File that marks the folder of a run until its run.yaml exists."""

@@ -7,13 +7,14 @@ from tempfile import TemporaryDirectory
 import torch
 
 from regardant.errors import DataError, RunError
+from regardant.files import write_atomically
 from regardant.interop.folders import require_empty
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import fingerprints_of
 from regardant.run.folder import IMPORTED, Record
 from regardant.tasks import load_recipe, task_named
 from regardant.tasks.base import Log
-from regardant.training.checkpoints import save_weights, write_atomically
+from regardant.training.checkpoints import save_weights
 
 
 def import_model(source: Path, folder: Path, log: Log = print) -> None:

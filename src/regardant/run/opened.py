@@ -16,6 +16,7 @@ from regardant.config import Config
 from regardant.config.plugins import import_plugins
 from regardant.data.item_files import list_item_files
 from regardant.errors import DataError, RunError
+from regardant.files import sha256_of
 from regardant.pictures import Answers
 from regardant.planning.probes import use_kernel
 from regardant.run.fingerprints import (
@@ -31,7 +32,6 @@ from regardant.tasks import task_named
 from regardant.tasks.base import Prediction, Trained
 from regardant.tasks.evaluated_weights import keep_evaluated_weights
 from regardant.tasks.gradients import Gradients, measure_gradients
-from regardant.training.checkpoints import sha256_of
 from regardant.training.devices import keep_freed_memory, memory_guard, the_device
 from regardant.training.events import read_events
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.power_law import PowerLaw, fit_power_law
+from regardant.files import write_atomically
 from regardant.pictures import Chapter, Curve, Table, line_chart, report_page
 from regardant.run.folder import Record
 from regardant.run.training import plan, train_in_turn
@@ -23,7 +24,6 @@ from regardant.studies.resumed import naming_damage, require_minutes
 from regardant.studies.tuning import OF_BUDGET, Load, value_at
 from regardant.tasks.base import Log, TaskConfig
 from regardant.tasks.training_history import read_history
-from regardant.training.checkpoints import write_atomically
 
 ScaledQuantity = Literal["size", "data", "compute"]
 

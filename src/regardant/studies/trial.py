@@ -22,6 +22,7 @@ from regardant.checks.contracts import Contracts, check_contracts, maker
 from regardant.config.plugins import import_plugins, plugin_module
 from regardant.config.problems import explain
 from regardant.errors import ConfigError
+from regardant.files import write_atomically
 from regardant.run.comparing import compare
 from regardant.run.opened import load
 from regardant.run.training import plan, train_in_turn
@@ -29,7 +30,6 @@ from regardant.studies.resumed import is_evaluated, naming_damage, require_minut
 from regardant.studies.trial_report import Arm, TrialReport
 from regardant.tasks import load_recipe
 from regardant.tasks.base import Log, TaskConfig
-from regardant.training.checkpoints import write_atomically
 
 RECIPE = "demo"
 

@@ -27,11 +27,11 @@ from optuna.trial import TrialState
 
 from regardant.config.differences import differences
 from regardant.errors import ConfigError, Diverged, OutOfMemory, RunError
+from regardant.files import write_atomically
 from regardant.run.folder import Record
 from regardant.run.training import train_in_turn
 from regardant.studies.resumed import naming_damage
 from regardant.tasks.base import Log, TaskConfig
-from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric, selecting_metric
 
 Load = Callable[[Sequence[str]], TaskConfig]

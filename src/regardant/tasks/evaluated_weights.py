@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regardant.errors import RunError
-from regardant.training.checkpoints import sha256_of, write_atomically
+from regardant.files import sha256_of, write_atomically
 
 WEIGHTS = "model.safetensors"
 EVALUATED = "weights.sha256"

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from regardant.files import write_atomically
 from regardant.inspection.gradients import gradient_norms
 from regardant.models.base import Model
 from regardant.pictures import Table, tables_in_notebook
 from regardant.tasks.probe import Probe
-from regardant.training.checkpoints import write_atomically
 
 LEGEND = [
     "By depth: norm of the gradient of the mean loss of a target with respect to all",

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import ConfigError, RunError
+from regardant.files import write_atomically
 from regardant.inspection import Records, attention_places, capture, mixer_places
 from regardant.inspection.capture import class_tokens
 from regardant.modalities import Codec
@@ -40,7 +41,6 @@ from regardant.pictures import (
 from regardant.tasks.base import Example
 from regardant.tasks.chosen_heads import ALL_HEADS, ChosenHeads
 from regardant.tasks.measure_tables import kind_title
-from regardant.training.checkpoints import write_atomically
 
 FORMATS = (".html", ".svg", ".png", ".pdf", ".json")
 """File formats of a saved inspection."""

@@ -20,6 +20,7 @@ import torch
 
 from regardant.data.vocabulary import EOS, SOS, SPECIAL_TOKENS
 from regardant.errors import ConfigError, RunError
+from regardant.files import write_atomically
 from regardant.inspection import (
     Attended,
     HeadImportance,
@@ -38,7 +39,6 @@ from regardant.models.base import Model
 from regardant.pictures import Table, tables_in_notebook
 from regardant.tasks.measure_tables import COLUMNS, followed_table, head_tables, kind_title, lens_table
 from regardant.tasks.probe import Probe
-from regardant.training.checkpoints import write_atomically
 
 SENTENCES = 100
 """Maximum number of rows measured: the first ones. Costly measures use fewer."""

@@ -1,24 +1,19 @@
-"""Checkpoints and weights, in files that are complete or absent even if the process is killed.
+"""Checkpoints and weights, in files that are complete or absent (`regardant.files`).
 
-A file is written beside its final path, flushed to disk and renamed, so that a reader finds the old or the new file.
-Several processes may write one path: each writes beside it under a name of its own, and the last to rename wins. Only
-the holder of the folder's lock writes checkpoints and weights. Files loaded here cannot run code: checkpoints are plain
-containers and tensors (`weights_only`), weights are safetensors.
+Only the holder of the folder's lock writes them. Files loaded here cannot run code: checkpoints are plain containers
+and tensors (`weights_only`), weights are safetensors.
 
     RUN/checkpoints/update-00001234.pt    all state needed to resume; a folder if the model is sharded
     RUN/model.safetensors                 the weights, to use the model
 """
 
-import hashlib
 import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -26,41 +21,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from regardant.errors import RunError, first_line
+from regardant.files import PART, flush_to_disk, replacing
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
     from regardant.training.processes import Group
 
-_PART = ".part"
-"""Suffix of a file that is still being written."""
-
 _HEADER = "regardant"
 """Our entry in the header of a safetensors file."""
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write `content` (text as UTF-8) to `path`, in one step for every reader. Makes the folder if need be.
-
-    The target of a symbolic link is replaced. A device or a pipe is written to directly. Raises RunError if `path` is a
-    folder or cannot be written.
-    """
-    written = content.encode() if isinstance(content, str) else content
-    with _named_errors(path):
-        if path.is_dir():
-            raise RunError(f"cannot write {path}, which is a folder: give the name of a file")
-        if path.exists() and not path.is_file():
-            path.write_bytes(written)
-            return
-        target = path.resolve() if path.is_symlink() else path
-    with _replacing(target) as part:
-        part.write_bytes(written)
 
 
 def save_checkpoint(run: Path, state: dict[str, Any], update: int, keep: int) -> Path:
@@ -87,7 +56,7 @@ def save_shards(run: Path, state: dict[str, Any], update: int, keep: int, group:
     from regardant.training.sharded_checkpoints import STATE, write_shards
 
     path = _path_of(run, update).with_suffix("")
-    part, former = (path.with_name(path.name + end + _PART) for end in ("", "-former"))
+    part, former = (path.with_name(path.name + end + PART) for end in ("", "-former"))
     try:
         if group.leads:
             _clear_checkpoints(path.parent)
@@ -98,7 +67,7 @@ def save_shards(run: Path, state: dict[str, Any], update: int, keep: int, group:
         if path.exists():  # the same update was saved before, and a folder replaces none that has files
             os.replace(path, former)
         os.replace(part, path)
-        _to_disk(path.parent)
+        flush_to_disk(path.parent)
         shutil.rmtree(former, ignore_errors=True)
     except (OSError, CheckpointException) as error:
         raise RunError(f"cannot write {path} ({first_line(error)}); is the disk full or read-only?") from error
@@ -119,7 +88,7 @@ def _keep_newest(run: Path, path: Path, keep: int) -> None:
 
 def save_whole(path: Path, state: Mapping[str, Any]) -> None:
     """Write plain containers and tensors to a file, in one step for every reader."""
-    with _replacing(path) as part:
+    with replacing(path) as part:
         torch.save(state, part)
 
 
@@ -179,8 +148,11 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[st
     # One entry, since the library writes several in random order.
     header = {_HEADER: json.dumps({**metadata, "tied": tied})}
     _clear(path.parent, path.name)
-    with _replacing(path) as part:
-        save_file(stored, part, metadata=header)
+    with replacing(path) as part:
+        try:
+            save_file(stored, part, metadata=header)
+        except SafetensorError as error:  # of a full disk
+            raise OSError(first_line(error)) from error
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
@@ -247,49 +219,17 @@ def _renamed(weights: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
     return {name_now(name): tensor for name, tensor in weights.items()}
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Yield a path to write to. It is renamed to `path` at the end, or deleted after an exception."""
-    part = path.with_name(f"{path.name}.{uuid4().hex}{_PART}")
-    with _named_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield part
-            _to_disk(part)
-            os.replace(part, path)
-            _to_disk(path.parent)  # makes the renaming permanent
-        finally:
-            part.unlink(missing_ok=True)
-
-
-@contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
-    """Raise RunError with the name of a path that cannot be written."""
-    try:
-        yield
-    except (OSError, RuntimeError, SafetensorError) as error:  # each writer has its own error for a full disk
-        raise RunError(f"cannot write {path} ({first_line(error)}); is the disk full or read-only?") from error
-
-
 def _clear_checkpoints(folder: Path) -> None:
     """Delete the unfinished checkpoints of any update that a kill left behind, files and folders."""
     _clear(folder, "*")
-    for left in folder.glob(f"update-*{_PART}"):
+    for left in folder.glob(f"update-*{PART}"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def _clear(folder: Path, name: str) -> None:
     """Delete unfinished files of a name that a kill left behind. Only the holder of the folder's lock writes them."""
-    for left in folder.glob(f"{name}.*{_PART}"):
+    for left in folder.glob(f"{name}.*{PART}"):
         left.unlink(missing_ok=True)
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _checkpoints(run: Path) -> list[Path]:

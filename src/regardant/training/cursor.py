@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from regardant.training.early_stopping import BestValidation
-from regardant.training.metrics import Metric
+from regardant.training.metrics import BestValidation, Metric
 
 ADDED = {
     "kept",

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Column
 
-from regardant.training.checkpoints import write_atomically
+from regardant.files import write_atomically
 from regardant.training.events import read_events
 from regardant.training.trackers import DEFAULT, Tracker, open_trackers
 

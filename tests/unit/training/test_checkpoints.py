@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
 from regardant.errors import RunError
+from regardant.files import write_atomically
 from regardant.training.checkpoints import (
     latest_checkpoint,
     load_checkpoint,
@@ -22,7 +21,6 @@ from regardant.training.checkpoints import (
     save_checkpoint,
     save_shards,
     save_weights,
-    write_atomically,
 )
 from regardant.training.processes import ALONE
 from regardant.training.sharded_checkpoints import is_whole
@@ -73,14 +71,6 @@ def test_a_given_up_continuation_does_not_outlive_the_next_save(tmp_path):
     truncate(tmp_path / "checkpoints" / "update-00000003.pt")
     save_checkpoint(tmp_path, STATE, 2, keep=1)
     assert files_in(tmp_path / "checkpoints") == ["update-00000002.pt"]
-
-
-def test_one_path_may_be_written_by_several_at_once(tmp_path):
-    """As by two evaluations of one run."""
-    with ThreadPoolExecutor(4) as writers:
-        list(writers.map(lambda number: write_atomically(tmp_path / "a.json", str(number) * 9), [1, 2, 3, 4] * 50))
-    assert (tmp_path / "a.json").read_text() in {str(number) * 9 for number in (1, 2, 3, 4)}
-    assert files_in(tmp_path) == ["a.json"]
 
 
 def test_weights_that_a_kill_left_half_written_are_deleted_by_the_next_saving(tmp_path):
@@ -156,52 +146,6 @@ def test_a_kill_in_the_middle_of_saving_leaves_a_loadable_folder(tmp_path):
     assert (weights == int(path.stem.removeprefix("update-"))).all()
     save_checkpoint(tmp_path, STATE, 10**7, keep=1)
     assert files_in(folder) == ["update-10000000.pt"]  # what the kill left is gone
-
-
-def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path):
-    path = tmp_path / "new folder" / "run.yaml"
-    write_atomically(path, "café")
-    assert path.read_bytes() == "café".encode()
-    with pytest.raises(TypeError):
-        write_atomically(path, 3)
-    write_atomically(path, b"\x00\xff")
-    assert path.read_bytes() == b"\x00\xff"
-    assert files_in(path.parent) == ["run.yaml"]
-
-
-def test_a_symbolic_link_stays_and_the_file_that_it_names_is_written(tmp_path):
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "a.txt").write_text("old", encoding="utf-8")
-    for name in ("a.txt", "b.txt"):  # b.txt is not there yet
-        link = tmp_path / name
-        link.symlink_to(tmp_path / "kept" / name)
-        write_atomically(link, "new")
-        assert link.is_symlink() and (tmp_path / "kept" / name).read_text(encoding="utf-8") == "new"
-    assert files_in(tmp_path / "kept") == ["a.txt", "b.txt"]
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(RunError, match=r"cannot write .*loop"):
-        write_atomically(tmp_path / "loop", "x")
-
-
-@pytest.mark.parametrize("name", ["folder", "", ".", "link"])
-def test_a_folder_is_not_written_to(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "folder")
-    with pytest.raises(RunError) as refused:
-        write_atomically(Path(name), "x")
-    assert str(refused.value) == f"cannot write {name or '.'}, which is a folder: give the name of a file"
-    assert files_in(tmp_path) == ["folder", "link"] and files_in(tmp_path / "folder") == []
-
-
-def test_a_pipe_is_written_into_and_stays(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor(1) as reader:
-        read = reader.submit(pipe.read_bytes)
-        write_atomically(pipe, "café")
-        assert read.result(timeout=10) == "café".encode()
-    assert pipe.is_fifo() and files_in(tmp_path) == ["pipe"]
 
 
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")

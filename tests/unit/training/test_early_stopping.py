@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from regardant.training.early_stopping import BestValidation
+from regardant.training.metrics import BestValidation
 
 
 def recorded(*scores, noise=0.0):

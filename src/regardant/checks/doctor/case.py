@@ -17,8 +17,8 @@ from regardant.models.representations import Representation
 from regardant.planning.probes import Decisions
 from regardant.tasks.base import TaskConfig, Trained
 from regardant.tasks.probe import Probe
-from regardant.training.early_stopping import BestValidation
 from regardant.training.events import named
+from regardant.training.metrics import BestValidation
 
 Found = TypeVar("Found")
 

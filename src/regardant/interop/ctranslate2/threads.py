@@ -8,7 +8,6 @@ FOLDER/threads.json    the number of cores, the chosen numbers of threads, sente
 """
 
 import json
-import os
 import random
 import time
 from collections.abc import Sequence
@@ -19,6 +18,8 @@ from typing import NamedTuple
 import ctranslate2
 
 from regardant.data.vocabulary import SPECIAL_TOKENS
+from regardant.errors import RunError
+from regardant.files import write_atomically
 
 THREADS = "threads.json"
 """File of an export with the measured numbers of threads."""
@@ -80,10 +81,8 @@ def choose_threads(folder: Path, cores: int, vocabulary: Sequence[str]) -> Choic
             for threads, speed in speeds.items()
         },
     }
-    with suppress(OSError):  # another user's run may be read-only: it is measured again next time
-        part = kept.with_name(f"{kept.name}.{os.getpid()}")
-        part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        os.replace(part, kept)
+    with suppress(RunError):  # another user's run may be read-only: it is measured again next time
+        write_atomically(kept, json.dumps(content, indent=1) + "\n")
     return chosen
 
 

@@ -16,6 +16,7 @@ from regardant.data import labelled_sources  # noqa: F401  # a kind is known by 
 from regardant.data.labelled import LabelledConfig, Sets, train_all_labels
 from regardant.errors import DataError
 from regardant.evaluation.classification import score_classes
+from regardant.files import write_atomically
 from regardant.interop.parity import TestTexts
 from regardant.modalities.text import TextCodec
 from regardant.models.heads import (
@@ -45,7 +46,6 @@ from regardant.tasks.items.prepare import (
     with_max_length,
 )
 from regardant.tasks.items.trained import TrainedItems, cut_note, texts_of, tokens_of
-from regardant.training.checkpoints import write_atomically
 from regardant.training.metrics import Metric
 
 SHOWN_CLASSES = 5

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from regardant.data.batching import Arrays, ArraysWriter, padding_share, plan_batches, sent
 from regardant.errors import RunError
+from regardant.files import write_atomically
 from regardant.modalities import Codec
 from regardant.tasks.base import Log
-from regardant.training.checkpoints import write_atomically
 
 MARKER = "splits.json"
 """Name of the file that is written last: a folder that has it is complete."""

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regardant.errors import DataError, RunError
+from regardant.files import write_atomically
 from regardant.tasks.base import Log
 from regardant.tasks.take_over import require_same_files
-from regardant.training.checkpoints import write_atomically
 from regardant.training.config import TrainingConfig
 
 LABELS = "labels.json"

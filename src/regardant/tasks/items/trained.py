@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.errors import DataError, RunError
+from regardant.files import write_atomically
 from regardant.modalities import Codec
 from regardant.modalities.text import TextCodec
 from regardant.models import Model
@@ -22,7 +23,7 @@ from regardant.tasks.inspection import Elements, Inspection, examples_of, format
 from regardant.tasks.items.data import MARKER, EncodedItems, ItemBatches, Planned, collate, read_splits
 from regardant.tasks.measures import SENTENCES, Measures, measure, require_one_file
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
-from regardant.training.checkpoints import load_into, write_atomically
+from regardant.training.checkpoints import load_into
 
 BATCH_ELEMENTS = 8192
 """Elements of a batch in prediction and evaluation."""

@@ -16,6 +16,7 @@ from regardant.data.vocabulary import UNK
 from regardant.data.windows import consecutive_windows
 from regardant.errors import DataError, RunError
 from regardant.evaluation.language import TextScore, characters_of_first, score_text
+from regardant.files import write_atomically
 from regardant.generation.sampling import sample
 from regardant.inspection import patch_positions
 from regardant.inspection.lens import residual_stack
@@ -34,7 +35,7 @@ from regardant.tasks.language_modelling.prepare import build_model
 from regardant.tasks.language_modelling.tracing import Trace
 from regardant.tasks.measures import Measures, require_one_file
 from regardant.tasks.probe import PROBE_ELEMENTS, PROBE_ROWS, Probe
-from regardant.training.checkpoints import load_into, write_atomically
+from regardant.training.checkpoints import load_into
 
 EXAMPLE_TOKENS = 4096
 """Number of validation tokens searched for examples."""

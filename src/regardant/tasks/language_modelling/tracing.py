@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from regardant.errors import ConfigError
+from regardant.files import write_atomically
 from regardant.inspection import Patching
 from regardant.pictures import Drawing, Matrix, Table, matrix_svg, pdf, png, require_pdf, tables_in_notebook
-from regardant.training.checkpoints import write_atomically
 
 FORMATS = (".svg", ".png", ".pdf", ".json")
 """File formats of a saved trace."""

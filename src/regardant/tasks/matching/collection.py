@@ -16,9 +16,9 @@ from torch import Tensor
 
 from regardant.data.item_pairs import ItemPair
 from regardant.errors import ConfigError, RunError
+from regardant.files import write_atomically
 from regardant.models import DualEncoder
 from regardant.tasks.matching.pairs import SECOND, UNLABELLED, Reader
-from regardant.training.checkpoints import write_atomically
 
 COLLECTION = "collection.json"
 

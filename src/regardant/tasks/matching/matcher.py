@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regardant.data.item_pairs import PairTableConfig
 from regardant.errors import DataError, RunError
+from regardant.files import write_atomically
 from regardant.layers.observed import OBSERVED
 from regardant.modalities import Codec
 from regardant.models import DualEncoder
@@ -34,7 +35,6 @@ from regardant.tasks.matching.pairs import (
     read_pairs,
     with_paths,
 )
-from regardant.training.checkpoints import write_atomically
 
 MATCHES = 5
 """Maximum number of second items that a prediction lists."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from regardant.data.questions import ContextQuestion, QuestionFilesConfig
 from regardant.errors import DataError
 from regardant.evaluation.question_answering import exact_match, score_answers, token_f1
+from regardant.files import write_atomically
 from regardant.modalities.questions import QuestionsCodec
 from regardant.tasks.base import Prediction
 from regardant.tasks.comparison import PREDICTIONS
@@ -28,7 +29,6 @@ from regardant.tasks.question_answering.windows import (
     WindowShape,
     read_questions,
 )
-from regardant.training.checkpoints import write_atomically
 
 NO_ANSWER = "[no answer]"
 """Answer in one line of a question without an answer."""

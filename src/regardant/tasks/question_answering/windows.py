@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from regardant.data.questions import ContextQuestion
 from regardant.errors import DataError, RunError
+from regardant.files import write_atomically
 from regardant.modalities.questions import ANSWER, FIRST, LAST, question_length
 from regardant.tasks.items.data import EncodedItems, ItemBatch, ItemBatches, Planned
-from regardant.training.checkpoints import write_atomically
 
 
 @dataclass(frozen=True)

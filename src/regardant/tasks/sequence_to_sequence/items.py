@@ -17,13 +17,13 @@ from regardant.data.batching import EncodedPairs, id_dtype
 from regardant.data.item_files import ItemFile, shown_name
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.errors import RunError
+from regardant.files import write_atomically
 from regardant.modalities import Codec
 from regardant.tasks.base import Log
 from regardant.tasks.sequence_to_sequence.config import SequenceToSequenceTaskConfig
 from regardant.tasks.sequence_to_sequence.corpus import Corpus
 from regardant.tasks.sequence_to_sequence.prepare import count_words, vocab_size_for
 from regardant.tasks.take_over import copy_files, run_of_vocabulary
-from regardant.training.checkpoints import write_atomically
 
 MARKER = "splits.json"
 """Name of the file that is written last: a folder that has it is complete."""

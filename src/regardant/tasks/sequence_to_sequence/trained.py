@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from regardant.data.batching import EncodedPairs
 from regardant.errors import DataError, RunError
+from regardant.files import write_atomically
 from regardant.models import SequenceToSequenceModel
 from regardant.tasks.arguments import name_of_set, require_new_names
 from regardant.tasks.base import Example, ItemView, Prediction, Trained
@@ -22,7 +23,6 @@ from regardant.tasks.sequence_to_sequence.evaluation import score_texts, summary
 from regardant.tasks.sequence_to_sequence.generator import GeneratedText, TextGenerator
 from regardant.tasks.sequence_to_sequence.inspection import PairInspection, beam_search, inspect_pair, token_by_token
 from regardant.tasks.sequence_to_sequence.items import MARKER, load_pairs, name_of, read_texts
-from regardant.training.checkpoints import write_atomically
 
 NBEST = 5
 """Maximum number of texts on a page."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from regardant.data.tagged import TaggedText
 from regardant.errors import DataError
 from regardant.evaluation.tagging import score_tags
+from regardant.files import write_atomically
 from regardant.interop.parity import TestTexts
 from regardant.modalities.words import LABELS, LabelledWords, WordsCodec, first_tokens
 from regardant.models.heads import IGNORED
@@ -24,7 +25,6 @@ from regardant.tasks.items.job import ScoredBatches
 from regardant.tasks.items.labels import read_labels
 from regardant.tasks.items.trained import TrainedItems, cut_note, tokens_of
 from regardant.tasks.tagging.job import TaggedBatches
-from regardant.training.checkpoints import write_atomically
 
 
 class Tagger(TrainedItems):

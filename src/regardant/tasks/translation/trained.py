@@ -14,6 +14,7 @@ from regardant.data.treebank import read_treebank
 from regardant.data.words import word_texts
 from regardant.errors import DataError, RunError
 from regardant.evaluation.alignment import parse_links
+from regardant.files import write_atomically
 from regardant.tasks.arguments import require_new_names
 from regardant.tasks.base import Example, Log
 from regardant.tasks.exchange import Exchange
@@ -36,7 +37,6 @@ from regardant.tasks.translation.look.pictures import lecture_drawing, lecture_p
 from regardant.tasks.translation.use.choice import EngineChoice, choose_engine
 from regardant.tasks.translation.use.engines import Engines
 from regardant.tasks.translation.use.translator import Translator
-from regardant.training.checkpoints import write_atomically
 
 GRAMMAR = "grammar"
 """Kind of data whose language has the lectures' sentences."""

@@ -7,12 +7,12 @@ import sacrebleu
 
 from regardant.errors import RunError
 from regardant.evaluation.translation import TranslationMetrics
+from regardant.files import sha256_of
 from regardant.tasks.evaluated_weights import keep_evaluated_weights
 from regardant.tasks.training_history import names_from_where_paths_part
 from regardant.tasks.translation.evaluate.comparison import compare_runs, shared_sets
 from regardant.tasks.translation.evaluate.comparison_page import ComparisonReport, summary
 from regardant.tasks.translation.evaluate.evaluation import read_evaluated
-from regardant.training.checkpoints import sha256_of
 
 METRICS = TranslationMetrics(bootstrap_samples=50)
 PLAN = {"parameters": 2_093_568, "memory_bytes": 2**30, "seconds": 600.0}

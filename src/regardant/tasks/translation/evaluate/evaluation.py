@@ -21,6 +21,7 @@ from regardant.data.tables import first_row, is_table_file
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.alignment import Link, alignment_error_rate, format_links, parse_links
 from regardant.evaluation.translation import TranslationMetrics
+from regardant.files import write_atomically
 from regardant.generation.config import GenerationConfig
 from regardant.inspection import place_names
 from regardant.tasks.sequence_to_sequence.evaluation import score_texts, summary_of_texts
@@ -32,7 +33,6 @@ from regardant.tasks.translation.look.alignment import (
     word_attention,
 )
 from regardant.tasks.translation.use.translator import Translator
-from regardant.training.checkpoints import write_atomically
 
 PAIRS_TO_CHOOSE_BY = 200
 """Number of validation pairs on which the place to read alignments is chosen."""

@@ -14,8 +14,8 @@ from regardant.data.gold_alignments import LINKS_FOLDER
 from regardant.data.parallel import PairsConfig, Splits
 from regardant.errors import DataError
 from regardant.evaluation.alignment import CharacterSpan, Link, parse_links
+from regardant.files import write_atomically
 from regardant.tasks.translation.look.alignment import spans_of_words
-from regardant.training.checkpoints import write_atomically
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import Self
 
 from regardant.errors import ConfigError, RunError
 from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
+from regardant.files import write_atomically
 from regardant.generation.config import GenerationConfig
 from regardant.tasks.base import Log
 from regardant.tasks.translation.use.engines import Engines
 from regardant.tasks.translation.use.translator import Translator
-from regardant.training.checkpoints import write_atomically
 
 TRIED = ("ctranslate2-int8", "ctranslate2-int8-patient", "ctranslate2-float32", "ctranslate2-float32-patient")
 """Engines beside torch, in the order in which they are preferred."""

@@ -158,7 +158,11 @@ def test_the_name_of_a_file_may_have_any_bytes(regardant, digits_run, tmp_path):
     assert (said.code, len(said.lines), said.err) == (0, 1, "")
     (found,) = json.loads(regardant("predict", digits_run, "--json", path).out)["predictions"]
     assert (found["item"], found["answer"]) == (path, said.lines[0])
+    (folder / "notes.txt").write_text("no image")
+    (folder / ".hidden").write_text("of a system")
     listed = regardant("predict", digits_run, folder)
+    left = f"{folder}: files that end in none of .png, .jpg, .jpeg, .npy are left out: 1, such as notes.txt\n"
+    assert listed.err == left
     assert listed.lines == [f"{folder}/caf\\udce9.png\t{said.lines[0]}"]
     assert regardant("predict", digits_run, folder, "--output", tmp_path / "answers.tsv").code == 0
     assert (tmp_path / "answers.tsv").read_text(encoding="utf-8") == listed.out
@@ -176,7 +180,7 @@ def test_a_file_that_is_no_image_is_one_line(regardant, digits_run, tmp_path):
 
 def test_an_item_whose_name_is_too_long_is_one_line(regardant, digits_run):
     name = "猫" * 100  # 300 bytes; a file name has at most 255
-    assert run.load(digits_run).items_of([name]) == [name]
+    assert run.load(digits_run).items_of([name], pytest.fail) == [name]
     said = regardant("predict", digits_run, name)
     assert (said.code, len(said.err.splitlines())) == (2, 1) and "File name too long" in said.err
 

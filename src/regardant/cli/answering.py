@@ -91,7 +91,7 @@ def predict(
     items = items or []
     _require_one_source(items, source)
     loaded = load(run)
-    given = loaded.items_of(items)
+    given = loaded.items_of(items, log)
     by_path = given != items
     on_terminal = _on_terminal(items, source)
     with ExitStack() as opened:

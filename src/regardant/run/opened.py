@@ -14,7 +14,7 @@ from regardant.checks.doctor import Diagnosis, examine
 from regardant.checks.doctor.case import Case, LeftOut
 from regardant.config import Config
 from regardant.config.plugins import import_plugins
-from regardant.data.item_files import list_item_files
+from regardant.data.item_files import list_item_files, shown_name
 from regardant.errors import DataError, RunError
 from regardant.files import sha256_of
 from regardant.pictures import Answers
@@ -29,7 +29,7 @@ from regardant.run.fingerprints import (
 from regardant.run.folder import Record, require_verb
 from regardant.run.overview import overview
 from regardant.tasks import task_named
-from regardant.tasks.base import Prediction, Trained
+from regardant.tasks.base import Log, Prediction, Trained
 from regardant.tasks.evaluated_weights import keep_evaluated_weights
 from regardant.tasks.gradients import Gradients, measure_gradients
 from regardant.training.devices import keep_freed_memory, memory_guard, the_device
@@ -211,19 +211,25 @@ class Run:
         """Return the answers to items: texts, or paths of files where items are no text."""
         return Answers(self.trained.predict(items, **options))
 
-    def items_of(self, arguments: Sequence[str]) -> list[str]:
-        """Return the items of arguments. If items are files, a folder stands for those in it. Raises DataError for a
-        folder without any."""
+    def items_of(self, arguments: Sequence[str], log: Log) -> list[str]:
+        """Return the items of arguments. If items are files, a folder stands for those in it; files of other kinds are
+        left out with a line in the log. Raises DataError for a folder without any."""
         items: list[str] = []
         for argument in arguments:
             if not self.config.suffixes or not os.path.isdir(argument):
                 items.append(argument)
                 continue
-            paths = list_item_files(Path(argument)).values()
-            found = [str(path) for path in paths if path.suffix.lower() in self.config.suffixes]
+            paths = list_item_files(Path(argument))
+            found = {name: path for name, path in paths.items() if path.suffix.lower() in self.config.suffixes}
+            suffixes = ", ".join(self.config.suffixes)
             if not found:
-                raise DataError(f"{argument} has no file that ends in {', '.join(self.config.suffixes)}: give some")
-            items += found
+                raise DataError(f"{argument} has no file that ends in {suffixes}: give some")
+            if others := [name for name in paths if name not in found]:
+                log(
+                    f"{argument}: files that end in none of {suffixes} are left out: {len(others):,}, such as "
+                    f"{shown_name(others[0])}"
+                )
+            items += map(str, found.values())
         return items
 
     def _repr_html_(self) -> str:

@@ -101,7 +101,8 @@ def rank(queries: Tensor, of_query: Tensor, candidates: Tensor, of_candidate: Te
         partners = torch.zeros_like(similarity, dtype=torch.bool)
         partners[of_query[own] - start, of_candidate[own]] = True
         nearest = similarity.masked_fill(~partners, -torch.inf).amax(1, keepdim=True)
-        ranks.append(((similarity >= nearest) & ~partners).sum(1) + 1)
+        # Not `>=`, which is false of NaN: a vector of NaN would come first.
+        ranks.append((~(similarity < nearest) & ~partners).sum(1) + 1)
         best.append(similarity.argmax(1))
     return Ranking(torch.cat(ranks), torch.cat(best))
 

@@ -59,6 +59,16 @@ def test_equal_vectors_find_no_partner():
     assert (found.recall_at_1, found.recall_at_5, found.mean_rank, found.reverse_mean_rank) == (0, 0, 8, 8)
 
 
+def test_vectors_that_are_no_numbers_find_no_partner():
+    numbers, vectors = np.arange(8)[:, None].repeat(2, 1), torch.eye(8)[:, None].repeat(1, 2, 1)
+    assert score_matches(vectors, numbers, np.full(8, -1)).recall_at_1 == 1
+    vectors[0, 0] = torch.nan
+    found = score_matches(vectors, numbers, np.full(8, -1))
+    assert (found.recall_at_1, found.reverse_recall_at_1) == (7 / 8, 0)  # in reverse, each may be nearer to it
+    found = score_matches(torch.full((8, 2, 3), torch.nan), numbers, np.full(8, -1))
+    assert (found.recall_at_1, found.recall_at_5, found.mean_rank) == (0, 0, 8)
+
+
 def test_the_length_of_a_vector_makes_no_difference():
     vectors = vectors_of(NUMBERS)
     scaled = vectors * torch.rand(6, 2, 1).add(0.1)

@@ -81,7 +81,7 @@ def compare_translations(
         against = None
         if number:
             resampled = _resampled_differences(counts[0], own, samples)
-            against = difference_by_bootstrap(score.bleu - scores[0].bleu, resampled)
+            against = difference_by_bootstrap(score.bleu - scores[0].bleu, resampled, len(sources))
         by_length = [_of_quarter(rows, lengths, own, bleu, samples) for rows in quarters]
         chrf_score = chrf.corpus_score(lines, [references]).score
         found.append(ComparedTranslation(score.bleu, score.interval, chrf_score, by_length, against))

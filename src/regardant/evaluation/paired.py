@@ -28,7 +28,8 @@ class Difference:
     interval: tuple[float, float]
     """95 % interval: of differences on the same resampled items, or by Student's t over seeds."""
     p: float
-    """Two-sided p of a difference of this size by chance alone. By bootstrap, at least 1 / (resamples + 1)."""
+    """Two-sided p of a difference of this size by chance alone. By bootstrap of N items, at least 1 / (resamples + 1),
+    and at least 2 / 2^N: the chance that all items differ in one direction."""
 
     def verdict(self, *, higher_is_better: bool = True) -> str:
         """Return the difference in words: better, worse, or no more than chance."""
@@ -51,18 +52,19 @@ def paired_bootstrap(
     generator = np.random.default_rng(0)
     rows = (generator.integers(0, len(sums), len(sums)) for _ in range(samples))
     resampled = np.array([sums[chosen].sum() / sizes[chosen].sum() for chosen in rows])
-    return difference_by_bootstrap(float(sums.sum() / sizes.sum()), resampled)
+    return difference_by_bootstrap(float(sums.sum() / sizes.sum()), resampled, len(sums))
 
 
-def difference_by_bootstrap(difference: float, resampled: NDArray[np.float64]) -> Difference:
-    """Return a difference with its interval and p, given the differences of resamples.
+def difference_by_bootstrap(difference: float, resampled: NDArray[np.float64], items: int) -> Difference:
+    """Return a difference with its interval and p, given the differences of resamples of so many items.
 
     Without a true difference, resamples would differ by chance around 0 as they do around `difference`. p is the share
     of them that are at least as far from `difference` as 0 is, on either side.
     """
     low, high = np.quantile(resampled, [0.025, 0.975])
     as_far = int((abs(resampled - difference) >= abs(difference)).sum())
-    return Difference(difference, (float(low), float(high)), (as_far + 1) / (len(resampled) + 1))
+    least = min(1.0, 2.0 ** (1 - items))  # all items in one direction; a few of them would seem to be far from chance
+    return Difference(difference, (float(low), float(high)), max(least, (as_far + 1) / (len(resampled) + 1)))
 
 
 def paired_over_seeds(first: Sequence[float], other: Sequence[float]) -> Difference | None:

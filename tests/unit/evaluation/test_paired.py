@@ -27,9 +27,16 @@ def test_the_paired_bootstrap_resamples_all_items():
 
 
 def test_p_counts_both_tails():
-    found = difference_by_bootstrap(1.0, np.array([-1.0, 0.0, 1.0, 2.0, 3.0]))
+    found = difference_by_bootstrap(1.0, np.array([-1.0, 0.0, 1.0, 2.0, 3.0]), 40)
     assert found.p == (4 + 1) / (5 + 1)  # all but 1 are at least as far from 1 as 0 is: two on either side
     assert found.interval == pytest.approx((-0.9, 2.9))
+
+
+@pytest.mark.parametrize(("items", "p"), [(1, 1), (2, 1 / 2), (5, 1 / 16), (9, 1 / 256), (40, 1 / 1001)])
+def test_a_few_items_that_agree_tell_no_more_than_their_signs(items, p):
+    found = paired_bootstrap([0.0] * items, [1.0] * items)
+    assert found.p == pytest.approx(p)
+    assert (found.verdict() == "better") == (p <= 0.05)
 
 
 def test_answers_to_one_item_are_resampled_together():

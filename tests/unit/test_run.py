@@ -21,7 +21,9 @@ from regardant.models.encoder_decoder import EncoderDecoderConfig
 from regardant.models.transformer import EncoderStackConfig
 from regardant.planning.probes import Decisions
 from regardant.run import training
+from regardant.run.fingerprints import require_as_evaluated
 from regardant.run.folder import UNFINISHED
+from regardant.tasks.evaluated_weights import EVALUATED
 from regardant.tasks.sequence_to_sequence.job import SequenceToSequenceJob
 from regardant.tasks.translation.config import TranslationConfig
 from regardant.training.config import NextTokenTraining
@@ -201,12 +203,42 @@ def test_files_without_a_fingerprint_are_those_of_an_earlier_version(own_run):
 
 
 def test_a_resumed_run_has_the_fingerprint_of_its_weights(own_run, configure):
-    """That of the weights before it does not count: they change while it is trained."""
     before = run.Record.read(own_run).files
     assert {name for name in before if not name.startswith("data/")} == {"model.safetensors", "tokenizer.json"}
-    change_record(own_run, lambda content: content["files"].update({"model.safetensors": "0" * 64}))
     run.train(configure("training.max_updates=21"), own_run, silent)
     assert run.Record.read(own_run).files == {**before, "model.safetensors": sha256_of(own_run / "model.safetensors")}
+
+
+def test_damaged_weights_are_not_taken_for_those_of_a_training_that_has_ended(own_run, configure):
+    """Nothing is trained, and the weights are not written anew."""
+    (own_run / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(RunError, match=r"model\.safetensors is not what training wrote"):
+        run.train(configure(), own_run, silent)
+
+
+def test_scores_are_those_of_the_weights_that_were_opened(own_run):
+    """As of a run that is evaluated while it is trained: run.yaml has no fingerprint of its weights."""
+    change_record(own_run, lambda content: content["files"].pop("model.safetensors"))
+    weights, loaded = own_run / "model.safetensors", run.load(own_run)
+    first = sha256_of(weights)
+    assert loaded.trained
+    weights.write_bytes(weights.read_bytes() + b" ")
+    loaded.evaluate()
+    assert all(line.startswith(first) for line in (own_run / "evaluation" / EVALUATED).read_text().splitlines())
+
+
+def test_an_evaluation_leaves_the_fingerprints_of_others(own_run, tmp_path):
+    loaded = run.load(own_run)
+    loaded.evaluate()
+    hypotheses = own_run / "evaluation" / "test.hyp"
+    hypotheses.write_text("changed\n")
+    for side in ("en", "fr"):
+        (tmp_path / f"other.{side}").write_text("the cat sat .\n")
+    loaded.evaluate(data=[tmp_path / "other.en", tmp_path / "other.fr"])
+    with pytest.raises(RunError, match=r"test\.hyp is not what .*SHA256SUMS says"):
+        require_as_evaluated(own_run)
+    loaded.evaluate()
+    require_as_evaluated(own_run)
 
 
 def test_training_from_a_damaged_run_is_refused(own_run, configure, tmp_path):

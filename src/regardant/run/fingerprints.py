@@ -86,26 +86,43 @@ def require_unchanged(folder: Path, expected: Mapping[str, str]) -> None:
             )
 
 
-def write_sums(run: Path) -> None:
-    """Write the fingerprints of all files of a run's evaluations."""
+Stamp = tuple[int, int]
+"""Inode of a file, and the time of its last change in nanoseconds."""
+
+
+def evaluation_stamps(run: Path) -> dict[str, Stamp]:
+    """Return the stamps of all files of a run's evaluations."""
     folder = run / EVALUATION
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
-    names = [path.relative_to(folder).as_posix() for path in paths]
-    if names:
-        found = fingerprints_of(folder, names)
-        write_atomically(folder / SUMS, "".join(f"{one}  {name}\n" for name, one in found.items()))
+    found = {path.relative_to(folder).as_posix(): path.stat() for path in paths}
+    return {name: (one.st_ino, one.st_mtime_ns) for name, one in found.items()}
+
+
+def write_sums(run: Path, before: Mapping[str, Stamp] | None = None) -> None:
+    """Write the fingerprints of all files of a run's evaluations. A file that is as it was `before` an evaluation keeps
+    the fingerprint that was written with it: it may have been damaged since."""
+    now, kept = evaluation_stamps(run), _read_sums(run)
+    same = {name for name, stamp in now.items() if before and before.get(name) == stamp and name in kept}
+    sums = fingerprints_of(run / EVALUATION, now.keys() - same) | {name: kept[name] for name in same}
+    if sums:
+        write_atomically(run / EVALUATION / SUMS, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
 
 
 def require_as_evaluated(run: Path) -> None:
     """Raise RunError for a file of an evaluation that was changed. Evaluations of earlier versions have no sums."""
-    sums = run / EVALUATION / SUMS
-    if not sums.is_file():
-        return
-    try:
-        lines = [line.partition("  ") for line in sums.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
-        raise RunError(f"{sums} is damaged ({error}): evaluate {run} anew") from error
-    expected = {name: found for found, _, name in lines}
+    sums, expected = run / EVALUATION / SUMS, _read_sums(run)
     for name, found in fingerprints_of(run / EVALUATION, expected).items():
         if found != expected[name]:
             raise RunError(f"{run / EVALUATION / name} is not what {sums} says: evaluate {run} anew")
+
+
+def _read_sums(run: Path) -> dict[str, str]:
+    """Return the fingerprints that were written with a run's evaluations; none if there are none."""
+    sums = run / EVALUATION / SUMS
+    if not sums.is_file():
+        return {}
+    try:
+        lines = [line.partition("  ") for line in sums.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise RunError(f"{sums} is damaged ({error}): remove it, and evaluate {run} anew") from error
+    return {name: found for found, _, name in lines}

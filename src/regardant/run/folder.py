@@ -26,7 +26,7 @@ from regardant import config as configuration
 from regardant.config.documents import Dumper
 from regardant.config.run_files import names_in, run_file
 from regardant.errors import ConfigError, RunError
-from regardant.files import write_atomically
+from regardant.files import PART, write_atomically
 from regardant.planning.probes import Decisions
 from regardant.run.fingerprints import require_as_written, with_fingerprint
 from regardant.run.migrations import FORMAT, migrated
@@ -153,7 +153,8 @@ def clear_start(folder: Path) -> None:
     """Mark the folder as that of a run, and remove the data of a start that ended before run.yaml was written."""
     (folder / UNFINISHED).touch()
     shutil.rmtree(folder / "data", ignore_errors=True)
-    (folder / "tokenizer.json").unlink(missing_ok=True)
+    for left in (folder / "tokenizer.json", *folder.glob(f"*{PART}")):
+        left.unlink(missing_ok=True)
 
 
 def _lock(folder: Path) -> int:

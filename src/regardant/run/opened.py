@@ -21,6 +21,7 @@ from regardant.pictures import Answers
 from regardant.planning.probes import use_kernel
 from regardant.run.fingerprints import (
     WEIGHTS,
+    evaluation_stamps,
     of_evaluation,
     of_model,
     require_unchanged,
@@ -58,6 +59,8 @@ class Run:
         self.folder = folder
         self.record = Record.read(folder)
         self.config = self.record.config
+        self.opened = ""
+        """SHA-256 of the weights of `trained`."""
 
     @cached_property
     def trained(self) -> Trained:
@@ -70,7 +73,7 @@ class Run:
         # The parameters may be needed outside an inference mode that the caller is in.
         guard = memory_guard(f"the model of {self.folder}", "restore its run.yaml, which may have been changed", most)
         with guard, torch.inference_mode(False):
-            trained = task_named(self.config.task).open(self.config, self.folder, device)
+            trained = self._open(device)
         use_kernel(trained.model, self.record.decided.kernel)
         return trained
 
@@ -143,10 +146,10 @@ class Run:
         """Evaluate on the run's test sets, or on files; return scores by test set. They are kept in RUN/evaluation."""
         if not data:
             self.require_data()
+        before = evaluation_stamps(self.folder)
         scores = self.trained.evaluate(data, **options)
-        # Those that were opened: training may have gone on since.
-        keep_evaluated_weights(self.folder, scores, self.record.files.get(WEIGHTS) or self.weights)
-        write_sums(self.folder)
+        keep_evaluated_weights(self.folder, scores, self.opened)
+        write_sums(self.folder, before)
         return scores
 
     def doctor(self) -> Diagnosis:
@@ -171,6 +174,19 @@ class Run:
         return compare_ways(
             KeptCase(self.config, record.decided, record.plan, (), lambda: trained, lambda: load(self.folder).trained)
         )
+
+    def _open(self, device: torch.device) -> Trained:
+        """Return the model, and note the fingerprint of its weights: training may write newer ones at any time."""
+        task = task_named(self.config.task)
+        if WEIGHTS in self.record.files:
+            self.opened = self.record.files[WEIGHTS]
+            return task.open(self.config, self.folder, device)
+        while True:
+            before = self.weights
+            trained = task.open(self.config, self.folder, device)
+            if (after := self.weights) == before:
+                self.opened = after
+                return trained
 
     def require_data(self) -> None:
         """Raise RunError if data other than the training split is no longer what training wrote."""
@@ -226,7 +242,7 @@ class Run:
                 raise DataError(f"{argument} has no file that ends in {suffixes}: give some")
             if others := [name for name in paths if name not in found]:
                 log(
-                    f"{argument}: files that end in none of {suffixes} are left out: {len(others):,}, such as "
+                    f"{argument}: left out {len(others):,} that do not end in {suffixes}, such as "
                     f"{shown_name(others[0])}"
                 )
             items += map(str, found.values())

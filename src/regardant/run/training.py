@@ -189,8 +189,8 @@ def _resume(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> 
     if (targets := record.plan.get("validation_targets")) is not None:
         prepared.job.validate_on(targets)  # whatever the budget is now: scores on other data are not comparable
     resolved = prepared.with_speed(record.plan["tokens_per_second"], log)
+    require_unchanged(folder, record.files)  # of the weights too: their line is removed before they change
     files = {name: found for name, found in record.files.items() if name != WEIGHTS}
-    require_unchanged(folder, files)
     require_divisible(prepared.job, accumulate=resolved.training.accumulate, processes=processes)
     decided = replace(decided, processes=processes, strategy=_strategy(prepared, processes))
     resumed = replace(record, asked=config, config=resolved, decided=decided, files=files)

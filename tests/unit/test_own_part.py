@@ -52,6 +52,9 @@ def test_new_tells_what_it_wrote_and_what_comes_next(regardant, tmp_path, monkey
         ),
         ("attention", "My", "'My' is no name for a module"),
         ("attention", "class", "'class' is no name for a module"),
+        ("attention", "_2d", "'_2d' is no name for a module"),
+        ("attention", "_", "'_' is no name for a module"),
+        ("attention", "__main__", "'__main__' is no name for a module"),
         ("attention", "scored_attention", "'scored_attention' is no name for a module"),
         ("attention", "random", "Python has a module random already: give another name, as my_random"),
         (

@@ -70,7 +70,8 @@ def write_plugin(part: str, name: str, folder: Path) -> list[Path]:
     if part not in PARTS:
         raise ConfigError(f"there is no template for {part!r}: give one of {', '.join(PARTS)}")
     class_name = "".join(word.capitalize() for word in name.split("_"))
-    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower() or class_name in BASES:
+    is_name = name.isidentifier() and not keyword.iskeyword(name) and name == name.lower() and name != "__main__"
+    if not is_name or not class_name.isidentifier() or class_name in BASES:
         raise ConfigError(f"{name!r} is no name for a module: give lower-case letters, as in my_{part}")
     texts = {folder / file.format(name=name): template for file, template in PARTS[part].items()}
     if existing := [str(path) for path in texts if path.exists()]:

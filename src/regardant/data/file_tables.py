@@ -54,7 +54,7 @@ class FileTableConfig(LabelledConfig):
         files = {"validation": self.validation, "test": self.test}
         for name, table in files.items():
             if table is not None:
-                sets[name] = self.given(place(self.root, table))
+                sets[name] = self._split_of(place(self.root, table), name)
         if not sets.get("train"):
             raise DataError(f"{source} has no rows to train on: give a table with rows, or a split named train")
         if "validation" not in sets:
@@ -71,10 +71,17 @@ class FileTableConfig(LabelledConfig):
 
     def given(self, data: Path) -> list[Labelled]:
         """Return the items of a file or a dataset; only the test split of a dataset with several splits."""
+        return self._split_of(data, "test")
+
+    def _split_of(self, data: Path, name: str) -> list[Labelled]:
+        """Return the items of the split of this name, or of the only split."""
         splits = self._splits(data)
-        if len(splits) > 1 and "test" not in splits:
-            raise DataError(f"{data} has the splits {', '.join(splits)}, but no test: give a dataset of one split")
-        return splits["test"] if len(splits) > 1 else next(iter(splits.values()))
+        if len(splits) == 1:
+            return next(iter(splits.values()))
+        named = {SPLITS.get(split): items for split, items in splits.items()}
+        if name not in named:
+            raise DataError(f"{data} has the splits {', '.join(splits)}, but no {name}: give a dataset of one split")
+        return named[name]
 
     def _splits(self, source: Path) -> dict[str, list[Labelled]]:
         tables = _tables(source)

@@ -80,6 +80,22 @@ def test_files_that_datasets_wrote_have_the_names_of_their_labels(tmp_path):
     assert len(sets["test"]) == len(FileTableConfig(source="").given(tmp_path / "both")) == 4
 
 
+def test_a_dataset_to_validate_on_gives_its_validation_split(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"image": STRUCTS, "label": ["a", "b"] * 5})
+    splits = {"train": rows, "validation": rows.select(range(2)), "test": rows.select(range(4))}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "whole")
+    datasets.DatasetDict({name: splits[name] for name in ("train", "test")}).save_to_disk(tmp_path / "part")
+    source, whole, part = (
+        parquet(tmp_path / "a.parquet", STRUCTS, ["a", "b"] * 5),
+        *map(str, (tmp_path / "whole", tmp_path / "part")),
+    )
+    sets = FileTableConfig(source=source, validation=whole, test=whole).read(1)
+    assert {name: len(items) for name, items in sets.items()} == {"train": 10, "validation": 2, "test": 4}
+    with pytest.raises(DataError, match=r"part has the splits train, test, but no validation: give a dataset of one"):
+        FileTableConfig(source=source, validation=part).read(1)
+
+
 def test_a_classifier_is_prepared_from_a_table(tmp_path):
     source = parquet(tmp_path / "a.parquet", STRUCTS, ["dark", "light"] * 5)
     given = ["data.kind=file_table", f"data.source={source}"]

@@ -57,23 +57,29 @@ def graph_line(data: Data) -> str:
 
 def write_tables(data: Data, folder: Path) -> None:
     """Write one graph with labels of nodes as nodes.csv and edges.csv, which `node_classification` reads with
-    data.numbers=true. A node in no mask has the split none.
+    data.numbers=true. A node in no mask has the split none. Features of edges are left out.
 
     Raises DataError as `graph_of_data` does, and for a graph without a label for each node.
     """
-    graph, labels = graph_of_data(data), _array(data, "y")
+    fields, labels = _fields(data), _array(data, "y")
+    graph, _ = graph_of({name: fields[name] for name in ("nodes", "edges")}, "the graph")
     if labels is None or labels.shape != (len(graph.ids),):
         raise DataError(f"the graph has {len(graph.ids)} nodes and no label for each: set data.y to one label for each")
     splits = np.full(len(graph.ids), "none", dtype=object)
     for mask, split in MASKS.items():
         if (chosen := _array(data, mask)) is not None:
+            if chosen.shape != (len(graph.ids),):
+                raise DataError(
+                    f"{mask} has the shape {' x '.join(map(str, chosen.shape))} for {len(graph.ids)} nodes: choose one "
+                    f"of several splits, as in data.{mask} = data.{mask}[:, 0]"
+                )
             splits[chosen.astype(bool)] = split
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "nodes.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(["node", "label", "split", "words"])
         for name, label, split, row in zip(graph.ids, labels.tolist(), splits, graph.features, strict=True):
-            table.writerow([name, label, split, " ".join(f"{number:g}" for number in row)])
+            table.writerow([name, label, split, " ".join(f"{number:.9g}" for number in row)])
     with (folder / "edges.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["source", "target"], *graph.edges.tolist()])
 

@@ -51,10 +51,12 @@ def test_a_line_is_read_as_the_graph_with_its_label(tmp_path):
 
 def test_tables_are_read_as_the_graph_with_its_splits(tmp_path):
     masks = {f"{name}_mask": torch.arange(3) == number for number, name in enumerate(("train", "val"))}
-    write_tables(triangle(y=torch.tensor([1, 1, 0]), **masks), tmp_path / "tables")
+    features = torch.tensor([[1234567.0, 2], [3, 1 / 3], [100000.5, 6]])
+    of_edges = torch.arange(6.0)  # another in each direction, which a model of edges would refuse
+    write_tables(triangle(x=features, edge_attr=of_edges, y=torch.tensor([1, 1, 0]), **masks), tmp_path / "tables")
     config = GraphConfig(nodes="nodes.csv", edges="edges.csv", root=str(tmp_path / "tables"), numbers=True)
     graph, labels, _ = config.read(1)
-    np.testing.assert_array_equal(graph.features, [[1, 2], [3, 4], [5, 6]])
+    np.testing.assert_array_equal(graph.features, features)
     assert graph.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
     assert labels == {"train": {0: "1"}, "validation": {1: "1"}}
 
@@ -72,6 +74,10 @@ def test_tables_are_read_as_the_graph_with_its_splits(tmp_path):
             "the graph has 3 labels, not one: use write_tab",
         ),
         (lambda path: write_tables(triangle(), path), "the graph has 3 nodes and no label for each: set data.y"),
+        (
+            lambda path: write_tables(triangle(y=torch.ones(3), train_mask=torch.ones(3, 2)), path),
+            r"train_mask has the shape 3 x 2 for 3 nodes: choose one of several splits, as in data\.train_mask = ",
+        ),
     ],
 )
 def test_what_is_no_such_graph_is_one_line(tmp_path, act, told):

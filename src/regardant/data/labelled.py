@@ -98,10 +98,11 @@ class TableConfig(FilesConfig, LabelledConfig):
         columns = find_columns(path, self.text, self.label)
         for record in read_table(path, *columns, numbers=[columns.label]):
             text, label = record.source, record.target
+            if _is_blank(record):
+                continue
             if isinstance(text, Fault) or isinstance(label, Fault):
                 raise unreadable_cell(path, record.line, text, label)
-            if not _is_blank(record):
-                yield text, label.strip()
+            yield text, label.strip()
 
 
 def train_all_labels(sets: Sets, group_of: Callable[[Labelled], Hashable]) -> Sets:

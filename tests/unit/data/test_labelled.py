@@ -68,3 +68,18 @@ def test_a_label_of_the_test_set_alone_is_one_line_with_ten_of_the_others(tmp_pa
         f"the test set: label 'none' is in no training item (there are: {others}, ..., 12 in all): correct the label, "
         "leave its items out, or train on items with it"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.tsv", "text\tlabel\na b\tx\n\nc d\ty\n"),
+        ("a.jsonl", '{"text": "a b", "label": "x"}\n{"text": "", "label": null}\n{"text": "c d", "label": "y"}\n'),
+    ],
+)
+def test_a_row_that_is_told_as_left_out_is_left_out(tmp_path, name, content):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    said = []
+    data = TableConfig(root=str(tmp_path), source=name).chosen(said.append)
+    assert any("rows without a text or a label are left out: 1, first at line" in line for line in said)
+    assert list(data.items(name)) == [("a b", "x"), ("c d", "y")]

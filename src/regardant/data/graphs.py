@@ -183,12 +183,15 @@ class GraphConfig(Config):
         return LabelledGraph(graph, self._split(path, nodes, seed), left_out)
 
     def labels_of(self, table: Path, ids: Mapping[str, int]) -> dict[int, tuple[int, str]]:
-        """Return (line, label) of the nodes in another table, by index. Raises DataError for an unknown node."""
-        found = {}
+        """Return (line, label) of the nodes in another table, by index. Raises DataError for an unknown node, and for
+        one that is listed twice."""
+        found: dict[int, tuple[int, str]] = {}
         for record in read_table(table, self.id, self.label, (self.id, self.label)):
             node, label = (_text(table, record.line, one) for one in (record.source, record.target))
             if node not in ids:
                 raise DataError(f"{table} line {record.line}: node {node!r} is not in the graph: remove the line")
+            if (first := found.get(ids[node])) is not None:
+                raise DataError(f"{table} line {record.line}: node {node} is in line {first[0]} already: remove one")
             found[ids[node]] = record.line, label
         return found
 

@@ -191,7 +191,8 @@ def test_nodes_of_a_table_are_evaluated(loaded, tmp_path):
     ("row", "told"),
     [
         ("q3\tleft", "line 3: node 'q3' is not in the graph: remove the line"),
-        ("p3\tup", "line 3: no training node has the label 'up' (their labels: left, right)"),
+        ("p3\tright", "line 3: node p3 is in line 2 already: remove one"),
+        ("p7\tup", "line 3: no training node has the label 'up' (their labels: left, right)"),
     ],
 )
 def test_a_table_of_other_nodes_or_labels_is_one_line(loaded, tmp_path, row, told):

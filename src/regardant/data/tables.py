@@ -173,9 +173,12 @@ def _json_rows(path: Path, columns: Sequence[str], numbers: Collection[str]) -> 
             yield Row(number, (text,) * len(columns))
         elif text.strip():
             row = _json_row(path, number, text)
-            if not columns_are_known:
-                _require_columns(path, columns, list(row))
-                columns_are_known = True
+            if not columns_are_known and (missing := [name for name in columns if name not in row]):
+                raise DataError(
+                    f"{path} has no column {missing[0]}; it has {', '.join(row)} in line {number}: correct the name, "
+                    "or write null where there is no value"
+                )
+            columns_are_known = True
             yield Row(number, tuple(_json_cell(path, number, row, name, name in numbers) for name in columns))
 
 

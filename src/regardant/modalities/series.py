@@ -64,7 +64,7 @@ class SeriesModalityConfig(ModalityConfig):
     kind: Literal["series"] = "series"
 
     files = (STATISTICS,)
-    suffixes = (".csv", ".tsv", ".gz")
+    suffixes = (".csv", ".tsv", ".gz", ".zst")
 
     history: Annotated[int, Field(gt=1)] | Literal["auto"] = "auto"
     """Steps that the model reads. auto: 336, or as many as a short table allows."""

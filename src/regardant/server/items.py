@@ -17,7 +17,7 @@ from regardant.server.limits import Limits, Refusal
 from regardant.server.worker import Worker
 from regardant.tasks.base import TaskConfig
 
-COMPRESSED = frozenset({".gz", ".flac"})
+COMPRESSED = frozenset({".gz", ".zst", ".flac"})
 """Suffixes of compressed files, which are refused: their content may be far larger than the file."""
 
 PICTURES = frozenset({".png", ".jpg", ".jpeg"})

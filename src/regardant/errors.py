@@ -6,7 +6,8 @@ RegardantError
 │   └── ItemError    an item that cannot be answered, with its number
 │       └── BlankItems   items that have no text for the tokenizer
 ├── RunError         a run folder that is missing, incomplete or of another kind
-│   └── Diverged     a training whose gradients are no longer finite
+│   ├── Diverged     a training whose gradients are no longer finite
+│   └── WriteError   a file that cannot be written, such as on a full disk
 └── OutOfMemory      a model or a batch that does not fit into memory, with advice
 
 A message says what was given, what is allowed and what to do. It has one line; a ConfigError with several problems
@@ -65,6 +66,10 @@ class RunError(RegardantError):
 
 class Diverged(RunError):
     """A training whose gradients are no longer finite."""
+
+
+class WriteError(RunError):
+    """A file that cannot be written."""
 
 
 class OutOfMemory(RegardantError):

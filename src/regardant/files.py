@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from regardant.errors import RunError, first_line
+from regardant.errors import RunError, WriteError, first_line
 
 PART = ".part"
 """Suffix of a file that is still being written."""
@@ -21,7 +21,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     """Write `content` (text as UTF-8) to `path`, in one step for every reader. Makes the folder if need be.
 
     The target of a symbolic link is replaced. A device or a pipe is written to directly. Raises RunError if `path` is a
-    folder or cannot be written.
+    folder, WriteError if it cannot be written.
     """
     written = content.encode() if isinstance(content, str) else content
     with _named_errors(path):
@@ -37,8 +37,8 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a path to write to. It is renamed to `path` at the end, or deleted after an exception. Raises RunError if
-    the file cannot be written."""
+    """Yield a path to write to. It is renamed to `path` at the end, or deleted after an exception. Raises WriteError
+    if the file cannot be written."""
     part = path.with_name(f"{path.name}.{uuid4().hex}{PART}")
     with _named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,8 +68,8 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def _named_errors(path: Path) -> Iterator[None]:
-    """Raise RunError with the name of a path that cannot be written."""
+    """Raise WriteError with the name of a path that cannot be written."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # torch has its own error for a full disk
-        raise RunError(f"cannot write {path} ({first_line(error)}); is the disk full or read-only?") from error
+        raise WriteError(f"cannot write {path} ({first_line(error)}); is the disk full or read-only?") from error

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from regardant.errors import ConfigError, RunError
+from regardant.errors import ConfigError, RunError, WriteError
 from regardant.evaluation.translation import TranslationMetrics, corpus_bleu
 from regardant.files import write_atomically
 from regardant.generation.config import GenerationConfig
@@ -134,10 +134,11 @@ def _compare(
     for name in TRIED:
         try:
             theirs, taken = _translate(engines.on(name), sources, generation)
+        except (OSError, WriteError) as error:  # not kept: the disk may have room next time
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            return EngineChoice("torch", f"{engines.folder / name} cannot be written ({reason})")
         except (RunError, ConfigError) as error:  # a model, or a search, that the engine cannot compute
             return EngineChoice("torch", str(error), origin=origin)
-        except OSError as error:
-            return EngineChoice("torch", f"{engines.folder / name} cannot be written ({error.strerror})")
         identical = sum(one == other for one, other in zip(ours, theirs, strict=True)) / len(ours)
         compared.append(
             ComparedEngine(name, identical, bleu - corpus_bleu(theirs, references, metrics), seconds / taken)

@@ -15,7 +15,7 @@ from tokenizers import models
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizer
 from regardant.data.vocabulary import SPECIAL_TOKENS, UNK
-from regardant.errors import DataError
+from regardant.errors import ConfigError, DataError
 
 LETTERS = "ACGTN"
 """The four bases, and N for any of them."""
@@ -40,7 +40,9 @@ class KmerTokenizer(Tokenizer, kind="kmer"):
 
     @classmethod
     def train(cls, config: TokenizerConfig, texts: Iterable[str], vocab_size: int) -> Self:
-        """Return the tokenizer of all k-mers; `texts` are not read."""
+        """Return the tokenizer of all k-mers; `texts` are not read. Raises ConfigError for lower case."""
+        if config.lowercase:  # runs of earlier versions that ignored it are still opened
+            raise ConfigError("tokenizer.lowercase: k-mers are upper case: leave it out")
         k, _ = config.kmer
         kmers = ("".join(letters) for length in range(1, k + 1) for letters in product(LETTERS, repeat=length))
         vocabulary = {piece: token for token, piece in enumerate([*SPECIAL_TOKENS, *kmers])}

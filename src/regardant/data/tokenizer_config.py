@@ -52,8 +52,6 @@ class TokenizerConfig(Config):
         k, stride = self.kmer
         if self.kind != "kmer" and (self.k or self.stride):
             raise ValueError(f"k and stride are settings of kind kmer, not of {self.kind}: leave them out")
-        if self.kind == "kmer" and self.lowercase:
-            raise ValueError("k-mers are upper case: leave out lowercase")
         if stride > k:
             raise ValueError(f"stride ({stride}) must be at most k ({k}), or letters between two k-mers are not read")
         return self

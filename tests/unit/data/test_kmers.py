@@ -9,7 +9,7 @@ from regardant.data.masking import WordStarts
 from regardant.data.tokenizer_config import TokenizerConfig
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import MASK, SPECIAL_TOKENS
-from regardant.errors import DataError
+from regardant.errors import ConfigError, DataError
 
 PLANS = [(k, stride) for k in (1, 2, 3, 4) for stride in range(1, k + 1)]
 
@@ -106,5 +106,5 @@ def test_each_kmer_is_masked_as_a_word():
 
 
 def test_lower_case_is_refused():
-    with pytest.raises(ValidationError, match="k-mers are upper case: leave out lowercase"):
-        TokenizerConfig(kind="kmer", lowercase=True)
+    with pytest.raises(ConfigError, match=r"tokenizer\.lowercase: k-mers are upper case: leave it out"):
+        Tokenizer.train(TokenizerConfig(kind="kmer", lowercase=True), [], 1000)

@@ -75,7 +75,7 @@ def serve(
         line = f"{', '.join(service.workers)} served at {at}  (Ctrl-C ends it)"
         server = DrainingServer(config, service, lambda: log(line))
         signal.signal(signal.SIGTERM, lambda *_: server.stop())  # uvicorn raises it again at the end: exit status 0
-        status = 1
+        status: int | None = None  # none after an error, which is reported
         try:
             server.run(sockets=[opened])
             status = 0
@@ -84,7 +84,7 @@ def serve(
             raise
         finally:
             service.close()
-            if service.alive:
+            if service.alive and status is not None:
                 log(f"a batch of {', '.join(service.alive)} is abandoned: its clients have disconnected")
                 os._exit(status)  # nothing can stop its thread, which must not compute while Python ends
 

@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from regardant.errors import RegardantError, one_line
+from regardant.errors import OutOfMemory, RegardantError, one_line
 from regardant.server.answers import CLIENT_LEFT, as_refusal
 from regardant.server.body_limit import BodyLimit
 from regardant.server.service import ClientLeft
@@ -97,8 +97,8 @@ def _too_large(line: str, status: int) -> JSONResponse:
 
 def _problem(request: Request, error: Exception) -> JSONResponse:
     """Return an error of the package, or memory that ran out, as one line. Raises the error itself if it is a fault."""
-    if isinstance(error, UnknownRun):
-        return JSONResponse({"detail": one_line(error)}, status_code=404)
+    if isinstance(error, UnknownRun | OutOfMemory):  # the latter has advice of its own
+        return JSONResponse({"detail": one_line(error)}, status_code=404 if isinstance(error, UnknownRun) else 503)
     refusal = as_refusal(error)
     return JSONResponse({"detail": str(refusal)}, status_code=refusal.status)
 

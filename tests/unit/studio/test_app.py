@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from regardant import studio as package
-from regardant.errors import RunError
+from regardant.errors import OutOfMemory, RunError
 from regardant.server.hosts import is_ours
 from regardant.server.listening import AnnouncingServer
 from regardant.studio.app import LARGEST_BODY, PAGES, make_app
@@ -175,8 +175,15 @@ def test_a_run_without_weights_and_a_damaged_one_are_told_of(tmp_path, trained):
     assert answer.status_code == 422 and "train it first" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried to allocate 1 GiB")])
-def test_memory_that_runs_out_is_told_in_one_line(tmp_path, trained, monkeypatch, error):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "memory ran out: "),
+        (RuntimeError("CUDA out of memory. Tried to allocate 1 GiB"), "memory ran out: "),
+        (OutOfMemory("the model of x does not fit into memory: restore its run.yaml"), "the model of x does not fit"),
+    ],
+)
+def test_memory_that_runs_out_is_told_in_one_line(trained, monkeypatch, error, told):
     def fail(*given, **options):
         raise error
 
@@ -184,7 +191,7 @@ def test_memory_that_runs_out_is_told_in_one_line(tmp_path, trained, monkeypatch
     folder = trained().folder
     client = TestClient(make_app([folder]), base_url="http://localhost")
     answer = client.post("/api/look", json={"run": client.get("/api/runs").json()[0]["run"], "text": "x"})
-    assert answer.status_code == 503 and answer.json()["detail"].startswith("memory ran out: ")
+    assert answer.status_code == 503 and answer.json()["detail"].startswith(told)
 
 
 def test_runs_are_found_as_they_come(tmp_path, trained):

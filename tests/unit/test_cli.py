@@ -392,6 +392,8 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_computed(
         ["--output", "predict", tiny_run, "the cat"],
         ["--page", "doctor", tiny_run],
         ["--page", "verify"],
+        ["--out", "inspect", tiny_run, "the cat"],
+        ["--out", "trace", tiny_run, "the cat", "the dog"],
         ["--page", "compare", tiny_run, tiny_run],
     ):
         said = regardant(*command, option, there)

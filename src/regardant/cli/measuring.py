@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regardant.cli.lines import as_text, log, log_on_terminal, print_json, read_arguments
-from regardant.cli.options import AsJson, RunFolder, app
+from regardant.cli.options import AsJson, RunFolder, app, writable_file
 from regardant.errors import ConfigError
 
 PAIRS_HELP = """Pairs to measure on instead of the run's validation set, without gold alignments. As for `evaluate`: a
@@ -68,7 +68,9 @@ def trace(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Draw a heat map: .svg, .png or .pdf; .json: the numbers."),
+        typer.Option(
+            metavar="FILE", callback=writable_file, help="Draw a heat map: .svg, .png or .pdf; .json: numbers."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -84,7 +84,8 @@ Overrides = Annotated[
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", callback=_existing_run)]
 Input = Annotated[
-    Path | None, typer.Option("--input", metavar="FILE", help="Read the texts or items from FILE, one a line.")
+    Path | None,
+    typer.Option("--input", metavar="FILE", help="Read the items from FILE (plain, .gz or .zst), one a line."),
 ]
 Output = Annotated[
     Path | None,

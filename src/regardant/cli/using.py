@@ -98,7 +98,7 @@ def inspect(
         Path,
         typer.Option(
             metavar="FILE",
-            dir_okay=False,
+            callback=writable_file,
             help=".html: an interactive page that needs no network; .svg, .png or .pdf: a picture; .json: the numbers.",
         ),
     ] = Path("attention.html"),

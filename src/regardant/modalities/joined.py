@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from regardant.data.text_files import require_whole_characters
-from regardant.errors import ConfigError, DataError, RunError
+from regardant.errors import ConfigError, DataError, ItemError, RunError
 from regardant.files import write_atomically
 from regardant.modalities.base import Codec, ModalityConfig, PartModalityConfig
 from regardant.models.representations import Blocks, JoinedBuilder
@@ -234,5 +234,7 @@ def named(part: str) -> Iterator[None]:
     """Add the name of a part to an error for the user."""
     try:
         yield
+    except ItemError as error:
+        raise ItemError(error.number, f"(part {part}) {error.problem}") from error
     except (ConfigError, DataError) as error:
         raise error.within(f"part {part}") from error

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regardant.data.tokenizers import Tokenizer
-from regardant.errors import DataError
+from regardant.errors import ItemError
 from regardant.modalities.text import TextCodec, TextModalityConfig, require_tokens
 from regardant.models.heads import IGNORED
 
@@ -60,11 +60,11 @@ class WordsCodec(TextCodec):
         tokens = dict(zip(known, self.tokenizer.encode_batch(known), strict=True))
         require_tokens([[word for word in words if word.strip() and tokens[word]] for words in texts])
         encoded = []
-        for number, (one, words) in enumerate(zip(items, texts, strict=True), 1):
+        for number, (one, words) in enumerate(zip(items, texts, strict=True)):
             rows: list[tuple[int, int]] = []
             for word, label in zip(words, one.labels, strict=True):
                 if not (ids := tokens[word]) or not word.strip():
-                    raise DataError(f"item {number} has a blank word: give words without blank ones between them")
+                    raise ItemError(number, "has a blank word: give words without blank ones between them")
                 rows += [(token, IGNORED) for token in (self.space if rows else [])]
                 rows += zip(ids, [label, *[IGNORED] * (len(ids) - 1)], strict=True)
             encoded.append(np.array(rows, np.int32))

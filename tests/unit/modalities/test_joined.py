@@ -159,7 +159,7 @@ def test_an_item_of_parts_is_never_cut(codec):
         ("a text", "item 1 is of type str, not of several parts: set another input.kind"),
         ({"question": "is it"}, r"item 1 has no part 'image' \(there are: question\): correct input.parts"),
         (item("is it", 6), "part image: item 1 is 6 x 6, every image of the run is 4 x 4"),
-        (item(" "), "part question: item 1 is blank: give a text"),
+        (item(" "), r"item 1 \(part question\) is blank: give a text"),
     ],
 )
 def test_an_item_with_a_wrong_part_is_told(codec, given, told):

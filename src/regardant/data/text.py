@@ -19,7 +19,7 @@ from regardant.config import Variants
 from regardant.data.text_files import place, read_text
 from regardant.data.tokenizers import Tokenizer
 from regardant.errors import DataError
-from regardant.files import write_atomically
+from regardant.files import flush_to_disk, write_atomically
 
 MARKER = "text.json"
 """File that is written last: a folder that contains the file is complete."""
@@ -128,6 +128,8 @@ class EncodedText:
             "characters": dict(sizes),
             "fingerprints": {name: digest.hexdigest() for name, digest in digests.items()},
         }
+        for name in sizes:
+            flush_to_disk(folder / f"{name}.ids")
         write_atomically(folder / MARKER, json.dumps(written, indent=2) + "\n")
         return cls.load(folder)
 

@@ -14,8 +14,8 @@ A piece carries the space before it (" sat"), so joining pieces gives the text b
 cross from a word into punctuation, and fall back to bytes for unseen characters.
 
 Text cannot name a special token. Nothing is registered with the library as an added token, which the library would
-look for in the text, and no piece can be spelt like a special token: "<" and "eos" are never in one piece, but in kind
-whitespace, whose pieces begin with a space.
+look for in the text, and no piece can be spelt like a special token: "<" and "eos" are never in one piece, except in
+kind whitespace, whose pieces begin with a space.
 """
 
 import codecs

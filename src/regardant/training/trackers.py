@@ -54,7 +54,7 @@ class TensorBoard(Tracker):
 
 
 DEFAULT = (TensorBoard.name,)
-"""Trackers of a run that names none. They are left out where their program is not installed."""
+"""Trackers of a run that names no others. They are left out where their program is not installed."""
 
 
 def require_trackers(names: Sequence[str]) -> None:

@@ -69,7 +69,7 @@ def test_an_unknown_tracker_and_one_that_is_not_installed_are_one_line(tmp_path)
         del Tracker.known["absent"]
 
 
-def test_a_tracker_that_is_not_installed_is_left_out_only_of_runs_that_name_none(notebook, tmp_path, monkeypatch):
+def test_a_tracker_that_is_not_installed_is_left_out_only_of_runs_that_name_no_others(notebook, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # its import fails
     assert open_trackers(DEFAULT, tmp_path, 0) == []
     with pytest.raises(ConfigError, match=r"tensorboard needs torch\.utils\.tensorboard: install it"):

@@ -111,6 +111,6 @@ def spelt(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    given = [line.rstrip("\r\n") for line in sys.stdin]  # splitlines would end one at U+2028 too
+    given = [line.decode().rstrip("\r\n") for line in sys.stdin.buffer]  # only a line feed ends a line
     for answer in Model(Path(__file__).parent).answers(given):
         print(re.sub(r"[\r\n]+", " ", answer))

@@ -159,7 +159,7 @@ def test_an_export_is_compared_with_its_run_and_its_sample_answers_alone(
         "text": lambda: ("the cat", own.generate("the cat", temperature=0, max_tokens=8)[0]),
         "pairs": lambda: ("a dog sleeps .", own.translate(["a dog sleeps ."])[0].text),
     }[kind]()
-    answer, _, nothing = sample(tmp_path / "there", [line, f"{line}\u2028", ""])
+    answer, _, nothing = sample(tmp_path / "there", [line, f"{line}\u2028{line}\r{line}", ""])
     assert answer.startswith(expected) and nothing == ""
 
 

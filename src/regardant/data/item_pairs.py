@@ -1,6 +1,6 @@
 """Pairs of two items that belong together, each of a kind of its own: from tables with a column for each."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -40,6 +40,9 @@ class ItemPairsConfig(Variants):
         """Return the pairs of all splits. `files` says which of the two items are files. Raises DataError."""
         raise NotImplementedError
 
+    def log_left_out(self, log: Callable[[str], None]) -> None:
+        """Write to the log how many pairs are left out, if any are."""
+
 
 class PairTableConfig(FilesConfig, ItemPairsConfig):
     """Pairs from .tsv, .csv, .jsonl or .parquet tables. A cell is a text, or the path of a file beside the table."""
@@ -64,13 +67,24 @@ class PairTableConfig(FilesConfig, ItemPairsConfig):
     def items(self, table: str, files: tuple[bool, bool]) -> Iterator[ItemPair]:
         """Yield the pairs of a table; those with a blank cell are left out. Raises DataError."""
         path = place(self.root, table)
-        labels = [self.label] if self.label else []
-        for line, cells in read_columns(path, [self.first, self.second, *labels], labels):
-            texts = [cell.strip() for cell in cells if not isinstance(cell, Fault)]
-            if len(texts) < len(cells):
-                raise unreadable_cell(path, line, *cells)
+        for _, texts in self._rows(path):
             if all(texts):
                 items = [
                     str(path.parent / text) if is_file else text for text, is_file in zip(texts, files, strict=False)
                 ]
                 yield ItemPair(*items, *texts[2:])
+
+    def log_left_out(self, log: Callable[[str], None]) -> None:
+        for table in filter(None, (self.source, self.validation, self.test)):
+            path = place(self.root, table)
+            if blank := [line for line, texts in self._rows(path) if not all(texts)]:
+                log(f"{path.name}: rows with a blank cell are left out: {len(blank):,}, first at line {blank[0]:,}")
+
+    def _rows(self, path: Path) -> Iterator[tuple[int, list[str]]]:
+        """Yield the number and the cells of each row. Raises DataError for a cell that cannot be read."""
+        labels = [self.label] if self.label else []
+        for line, cells in read_columns(path, [self.first, self.second, *labels], labels):
+            texts = [cell.strip() for cell in cells if not isinstance(cell, Fault)]
+            if len(texts) < len(cells):
+                raise unreadable_cell(path, line, *cells)
+            yield line, texts

@@ -83,6 +83,9 @@ def test_a_given_set_is_read_whole_and_blank_rows_are_left_out(table):
     sets = read(table, validation="b.tsv", test="b.tsv")
     assert sets["validation"] == sets["test"] == [ItemPair("p", "q")]
     assert len(sets["train"]) == 60
+    said = []
+    PairTableConfig(root=str(table.parent), source=table.name, test="b.tsv").log_left_out(said.append)
+    assert said == ["b.tsv: rows with a blank cell are left out: 2, first at line 3"]
 
 
 @pytest.mark.parametrize(

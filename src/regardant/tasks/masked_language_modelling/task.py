@@ -112,11 +112,16 @@ class MaskedLanguageModel(TrainedItems):
         return score_masked_tokens(self.model, map(batches.load, batches.plan(0)), self.device).as_dict()
 
     def target_counts(self) -> Tensor:
-        """Return how often each token occurs in the validation texts: any may be masked."""
-        items = self._splits()["validation"].items
-        return torch.from_numpy(
-            np.concatenate([items[number] for number in range(len(items))]).astype(np.int64)
-        ).bincount()
+        """Return how often each token that may be masked occurs in the validation texts."""
+        split = self._splits()["validation"]
+        ids = np.concatenate([self._maskable(split, number) for number in range(len(split))])
+        return torch.from_numpy(ids.astype(np.int64)).bincount()
+
+    def _maskable(self, split: EncodedItems, number: int) -> NDArray[Any]:
+        """Return the tokens of a text that are read, without those with which the tokenizer frames it."""
+        before, after = map(len, self.codec.tokenizer.frame)
+        ids = self.codec.cut(split.items[number], self.max_length)
+        return ids[before : len(ids) - after]
 
     def batches(self, split: EncodedItems) -> MaskedBatches:
         return MaskedBatches(
@@ -131,11 +136,9 @@ class MaskedLanguageModel(TrainedItems):
     def exchanged(self, name: str, split: EncodedItems) -> Exchange:
         """Return the texts with their middle token replaced by a blank, with the spaces of that token around it."""
         tokenizer = self.codec.tokenizer
-        before, after = map(len, tokenizer.frame)
         texts, expected = [], []
         for number in range(len(split)):
-            ids = self.codec.cut(split.items[number], self.max_length).tolist()
-            ids = ids[before : len(ids) - after]
+            ids = self._maskable(split, number).tolist()
             middle, whole = len(ids) // 2, tokenizer.decode(ids)
             start, end = tokenizer.spans(ids)[middle]
             # The space before a word is a part of its first token, and `decode` hides that of a token alone.

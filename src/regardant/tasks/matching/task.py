@@ -92,6 +92,7 @@ class Matching(Task):
     def prepare(self, config: MatchingTaskConfig, run: Path, log: Log) -> PreparedItems:
         if not are_kept(run):
             sets = config.data.read(config.seed, files=config.files)
+            config.data.log_left_out(log)
             collection = Collection.of(sets, config.data.prompts)
             _require_scores(config, sets, collection)
             read = {name: [with_paths(pair, config.modalities) for pair in pairs] for name, pairs in sets.items()}

@@ -7,6 +7,7 @@ that use them; the training split, which is as large as the corpus, when trainin
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from regardant.errors import RunError
@@ -101,7 +102,9 @@ def evaluation_stamps(run: Path) -> dict[str, Stamp]:
 def write_sums(run: Path, before: Mapping[str, Stamp] | None = None) -> None:
     """Write the fingerprints of all files of a run's evaluations. A file that is as it was `before` an evaluation keeps
     the fingerprint that was written with it: it may have been damaged since."""
-    now, kept = evaluation_stamps(run), _read_sums(run)
+    now, kept = evaluation_stamps(run), dict[str, str]()
+    with suppress(RunError):  # damaged fingerprints are written anew
+        kept = _read_sums(run)
     same = {name for name, stamp in now.items() if before and before.get(name) == stamp and name in kept}
     sums = fingerprints_of(run / EVALUATION, now.keys() - same) | {name: kept[name] for name in same}
     if sums:
@@ -124,5 +127,5 @@ def _read_sums(run: Path) -> dict[str, str]:
     try:
         lines = [line.partition("  ") for line in sums.read_text(encoding="utf-8").splitlines()]
     except ValueError as error:
-        raise RunError(f"{sums} is damaged ({error}): remove it, and evaluate {run} anew") from error
+        raise RunError(f"{sums} is damaged ({error}): evaluate {run} anew") from error
     return {name: found for found, _, name in lines}

@@ -19,7 +19,8 @@ MOST_PARTS = 64
 """Maximum number of parts that a batch is split into if it does not fit into memory."""
 
 MOST_SKIPPED = 5
-"""Number of updates skipped in a row, since their gradients are not finite, at which training stops."""
+"""Number of updates skipped in a row at the end of a report, since their gradients are not finite, at which training
+stops."""
 
 
 def add_gradients(

@@ -136,6 +136,7 @@ def test_files_of_another_kind_are_left_out_and_counted(pictures, tmp_path):
     lines = prepared(folder, tmp_path, "data.validation_share=0.2")
     told = [line for line in lines if line.startswith("files other than .png, .jpg, .jpeg, .npy are left out")]
     assert sum(int(line.split(": ")[1].split(",")[0]) for line in told) == 3
+    assert not [line for line in lines if line.startswith("files that cannot be read")], "they are not opened"
     assert lines[-2] == "2 labels: lying, standing"
     kept = lines[-1].split(";")[0].replace(" to train on", "").replace(" to validate on", "").split(", ")
     assert sum(map(int, kept)) == 121

@@ -349,8 +349,8 @@ def test_settings_that_cannot_be_used_are_one_line(named_runs, certificate, tmp_
     assert "is no address of this machine" in told(demo, RunError, host="no host")
     key = tmp_path / "key.txt"
     key.write_text("a-key-of-some-length\n")
-    foreign = told(demo, RunError, host="192.0.2.1", api_key_file=key)  # RFC 5737: of no machine
-    assert "the host '192.0.2.1' is no address of this machine" in foreign and "give another --host" in foreign
+    foreign = told(demo, RunError, host="203.0.113.7", api_key_file=key)  # RFC 5737: of no machine
+    assert "the host '203.0.113.7' is no address of this machine" in foreign and "give another --host" in foreign
     assert "the host 'a..b' is no address of this machine (not a host name)" in told(demo, RunError, host="a..b")
     assert "there is no run" in told([tmp_path / "nothing"], RunError)
     with socket.socket() as taken:

@@ -32,7 +32,7 @@ ALIKE = (
     "training.attention_kernel=sdpa",
     "model.dropout=0",
 )
-FEW_ROWS = ("training.batch_tokens=60", "training.accumulate=3")
+FEW_ROWS = ("training.batch_tokens=20", "training.accumulate=3")
 """Batches of a few rows, some of fewer than there are processes."""
 
 

@@ -120,7 +120,7 @@ def test_an_evaluation_that_was_interrupted_or_is_of_earlier_weights_is_none(tmp
     weights.touch()
     first.write_text("{}", encoding="utf-8")
     assert not is_evaluated(tmp_path)  # as a kill leaves it before the second test set
-    write_sums(tmp_path)
+    write_sums(tmp_path, {})
     assert is_evaluated(tmp_path)
     later = (tmp_path / "evaluation" / "SHA256SUMS").stat().st_mtime + 1
     os.utime(weights, (later, later))

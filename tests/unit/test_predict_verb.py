@@ -161,7 +161,7 @@ def test_the_name_of_a_file_may_have_any_bytes(regardant, digits_run, tmp_path):
     (folder / "notes.txt").write_text("no image")
     (folder / ".hidden").write_text("of a system")
     listed = regardant("predict", digits_run, folder)
-    left = f"{folder}: left out 1 that do not end in .png, .jpg, .jpeg, .npy, such as notes.txt\n"
+    left = f"{folder}: files other than .png, .jpg, .jpeg, .npy are left out: 1, such as notes.txt\n"
     assert listed.err == left
     assert listed.lines == [f"{folder}/caf\\udce9.png\t{said.lines[0]}"]
     assert regardant("predict", digits_run, folder, "--output", tmp_path / "answers.tsv").code == 0

@@ -99,13 +99,13 @@ def evaluation_stamps(run: Path) -> dict[str, Stamp]:
     return {name: (one.st_ino, one.st_mtime_ns) for name, one in found.items()}
 
 
-def write_sums(run: Path, before: Mapping[str, Stamp] | None = None) -> None:
+def write_sums(run: Path, before: Mapping[str, Stamp]) -> None:
     """Write the fingerprints of all files of a run's evaluations. A file that is as it was `before` an evaluation keeps
     the fingerprint that was written with it: it may have been damaged since."""
     now, kept = evaluation_stamps(run), dict[str, str]()
     with suppress(RunError):  # damaged fingerprints are written anew
         kept = _read_sums(run)
-    same = {name for name, stamp in now.items() if before and before.get(name) == stamp and name in kept}
+    same = {name for name, stamp in now.items() if before.get(name) == stamp and name in kept}
     sums = fingerprints_of(run / EVALUATION, now.keys() - same) | {name: kept[name] for name in same}
     if sums:
         write_atomically(run / EVALUATION / SUMS, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))

@@ -241,10 +241,8 @@ class Run:
             if not found:
                 raise DataError(f"{argument} has no file that ends in {suffixes}: give some")
             if others := [name for name in paths if name not in found]:
-                log(
-                    f"{argument}: left out {len(others):,} that do not end in {suffixes}, such as "
-                    f"{shown_name(others[0])}"
-                )
+                first = shown_name(others[0])
+                log(f"{argument}: files other than {suffixes} are left out: {len(others):,}, such as {first}")
             items += map(str, found.values())
         return items
 

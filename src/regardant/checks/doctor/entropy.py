@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regardant.attention.hard import Hard
-from regardant.checks.doctor.case import Case, DoctorCheck, Finding, LeftOut, Seen
+from regardant.checks.doctor.case import Case, DoctorCheck, Finding, LeftOut, Seen, lower_rate
 from regardant.inspection import attention_places, capture, real_elements
 from regardant.pictures import Bars, bar_chart
 
@@ -95,7 +95,7 @@ def _collapsed(case: Case, layers: dict[str, Sequence[HeadStatistics]], names: S
     return Finding(
         f"attention has collapsed: {what}",
         f"{_listed(names)}: entropy at most {max(entropies):.1g} of the highest possible",
-        f"{raised}lower training.schedule.learning_rate, keep scores small (a scale of 1 / sqrt(key size), smaller "
+        f"{raised}{lower_rate(case)}, keep scores small (a scale of 1 / sqrt(key size), smaller "
         "initial weights), or take attention whose scores are bounded: {kind: cosine}",
     )
 

@@ -225,8 +225,10 @@ def configuration(recipe: str, overrides: list[str] | None) -> "TaskConfig":
 
 
 def _default_folder(recipe: str) -> Path:
+    from regardant.config.run_files import RECORD
+
     path = Path(recipe)
-    if path.name == "run.yaml":
+    if path.name == RECORD:
         return path.parent
     return Path("runs") / (path.stem if _is_file(recipe) else recipe)
 

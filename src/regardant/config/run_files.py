@@ -1,9 +1,24 @@
-"""Recognition of run folders without importing torch."""
+"""Files of a run folder that several rooms name, and recognition of run folders without importing torch."""
 
 from pathlib import Path
 
 from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import RunError
+
+RECORD = "run.yaml"
+"""How the run was trained. It exists from the start of training on."""
+
+TOKENIZER = "tokenizer.json"
+"""The vocabulary, where items have a text."""
+
+WEIGHTS = "model.safetensors"
+"""The weights kept so far."""
+
+METRICS = "metrics.jsonl"
+"""The events of training, one a line."""
+
+EVALUATION = "evaluation"
+"""Folder with scores and answers of test sets."""
 
 
 def run_file(run: Path) -> Path:
@@ -11,9 +26,9 @@ def run_file(run: Path) -> Path:
     if not run.is_dir():
         near = did_you_mean(run.name, names_in(run.parent))
         raise RunError(f"there is no run {run}{near or ': give a folder that `regardant train` has made'}")
-    if not (run / "run.yaml").is_file():
+    if not (run / RECORD).is_file():
         raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
-    return run / "run.yaml"
+    return run / RECORD
 
 
 def names_in(folder: Path) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regardant.config.run_files import TOKENIZER
 from regardant.data.tokenizers import Tokenizers
 from regardant.models import Model
 
@@ -31,5 +32,5 @@ def given_by(folder: Path, model: Model, config: Any) -> Given:
         image = json.loads((folder / "image.json").read_text("utf-8"))
         image["patch_size"] = image.get("patch_size") or config.input.patch_size
     labels = json.loads((folder / "labels.json").read_text("utf-8")) if (folder / "labels.json").is_file() else []
-    has_text = (folder / "tokenizer.json").is_file()
-    return Given(model, config, Tokenizers.load(folder / "tokenizer.json") if has_text else None, image, labels)
+    has_text = (folder / TOKENIZER).is_file()
+    return Given(model, config, Tokenizers.load(folder / TOKENIZER) if has_text else None, image, labels)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from regardant.config.run_files import TOKENIZER
 from regardant.data import kmers  # noqa: F401  # importing a module registers its kind
 from regardant.data.batching import id_dtype, pad
 from regardant.data.bpe_dropout import BpeDropout
@@ -24,8 +25,6 @@ from regardant.errors import BlankItems, DataError
 from regardant.evaluation.alignment import NO_WORD, word_of_token
 from regardant.modalities.base import Codec, PartModalityConfig
 from regardant.models.representations import RepresentationBuilder, tokens
-
-TOKENIZER = "tokenizer.json"
 
 SPACE = "▁"
 """A space in the name of a token, as `Tokenizer.tokens` writes it."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regardant.config.did_you_mean import did_you_mean
+from regardant.config.run_files import WEIGHTS
 from regardant.data.vocabulary import NEVER_WRITTEN
 from regardant.errors import ConfigError, RunError
 from regardant.interop.folders import FORMATS, replacing, require_empty
@@ -132,7 +133,7 @@ def _compared(
     if exchange is None:
         return Exported(None, "this run has no test texts: give some with --data", ())
     try:
-        weights = run / "model.safetensors"
+        weights = run / WEIGHTS
         parity = compare(exchange.test, exchange, weights, folder, torch.get_num_threads())
     except ModuleNotFoundError as error:
         return Exported(None, f"the sample needs {error.name}: install it to compare the export", ())

@@ -10,13 +10,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from regardant.config.run_files import EVALUATION
 from regardant.errors import RunError
 from regardant.files import sha256_of, write_atomically
-
-WEIGHTS = "model.safetensors"
-
-EVALUATION = "evaluation"
-"""Folder of a run that holds scores and answers of test sets."""
 
 SUMS = "SHA256SUMS"
 """File with the fingerprints of an evaluation, which `sha256sum --check` reads too."""

@@ -24,7 +24,7 @@ import yaml
 from regardant import __version__
 from regardant import config as configuration
 from regardant.config.documents import Dumper
-from regardant.config.run_files import names_in, run_file
+from regardant.config.run_files import RECORD, TOKENIZER, names_in, run_file
 from regardant.errors import ConfigError, RunError
 from regardant.files import PART, write_atomically
 from regardant.planning.probes import Decisions
@@ -80,7 +80,7 @@ class Record:
             "files": self.files,
         }
         text = yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True)
-        write_atomically(run / "run.yaml", with_fingerprint(text))
+        write_atomically(run / RECORD, with_fingerprint(text))
 
     @classmethod
     def read(cls, run: Path) -> "Record":
@@ -153,7 +153,7 @@ def clear_start(folder: Path) -> None:
     """Mark the folder as that of a run, and remove the data of a start that ended before run.yaml was written."""
     (folder / UNFINISHED).touch()
     shutil.rmtree(folder / "data", ignore_errors=True)
-    for left in (folder / "tokenizer.json", *folder.glob(f"*{PART}")):
+    for left in (folder / TOKENIZER, *folder.glob(f"*{PART}")):
         left.unlink(missing_ok=True)
 
 

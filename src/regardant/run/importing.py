@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from regardant.config.run_files import TOKENIZER, WEIGHTS
 from regardant.errors import DataError, RunError
 from regardant.files import write_atomically
 from regardant.interop.folders import require_empty
@@ -40,10 +41,10 @@ def import_model(source: Path, folder: Path, log: Log = print) -> None:
         part = Path(scratch) / "run"
         part.mkdir()
         if found.tokenizers is not None:
-            found.tokenizers.save(part / "tokenizer.json")
+            found.tokenizers.save(part / TOKENIZER)
         for name, content in found.files.items():
             write_atomically(part / name, json.dumps(content, ensure_ascii=False) + "\n")
-        save_weights(part / "model.safetensors", found.weights, {})
+        save_weights(part / WEIGHTS, found.weights, {})
         try:
             model = task.open(config, part, torch.device("cpu")).model
         except RunError as error:

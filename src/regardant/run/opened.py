@@ -14,19 +14,13 @@ from regardant.checks.doctor import Diagnosis, examine
 from regardant.checks.doctor.case import Case, LeftOut
 from regardant.config import Config
 from regardant.config.plugins import import_plugins
+from regardant.config.run_files import METRICS, WEIGHTS
 from regardant.data.item_files import list_item_files, shown_name
 from regardant.errors import DataError, RunError
 from regardant.files import sha256_of
 from regardant.pictures import Answers
 from regardant.planning.probes import use_kernel
-from regardant.run.fingerprints import (
-    WEIGHTS,
-    evaluation_stamps,
-    of_evaluation,
-    of_model,
-    require_unchanged,
-    write_sums,
-)
+from regardant.run.fingerprints import evaluation_stamps, of_evaluation, of_model, require_unchanged, write_sums
 from regardant.run.folder import Record, require_verb
 from regardant.run.overview import overview
 from regardant.tasks import task_named
@@ -156,7 +150,7 @@ class Run:
         """Diagnose the run, finished or not: problems, each with the evidence and a cure. Raises RunError for a damaged
         model."""
         self.require_data()
-        events, record = read_events(self.folder / "metrics.jsonl"), self.record
+        events, record = read_events(self.folder / METRICS), self.record
         return examine(Case(self.config, record.decided, record.plan, events, self._trained_if_any))
 
     def _trained_if_any(self) -> Trained:

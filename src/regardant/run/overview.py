@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from regardant.config import Config
+from regardant.config.run_files import METRICS, WEIGHTS
 from regardant.pictures import facts
 from regardant.run.folder import Record
 from regardant.training.events import read_events
@@ -25,7 +26,7 @@ def overview(folder: Path, record: Record) -> str:
     calls = [*verbs, "run.evaluate()", "run.inspect(item)", "run.measure()"]
     if UNSCORED in config.verbs:
         calls = [*verbs, "run.inspect(item)"]
-    trained = (folder / "model.safetensors").is_file()
+    trained = (folder / WEIGHTS).is_file()
     rows = [
         ("task", config.task),
         ("data", _settings(config.data)),
@@ -54,7 +55,7 @@ def _model(model: Config, plan: dict[str, Any]) -> str:
 def _best(folder: Path, unit: str) -> str:
     """Return the best validation score so far, with its unit."""
     best = None
-    for event in read_events(folder / "metrics.jsonl"):
+    for event in read_events(folder / METRICS):
         found = (value for name, value in event.items() if name.startswith("best_") and value is not None)
         best = next(found, best)
     return "not validated yet" if best is None else f"{best:.4g}{f' {unit}' if unit else ''} on validation data"

@@ -6,13 +6,13 @@ from typing import Any
 
 from torch import Tensor
 
+from regardant.config.run_files import TOKENIZER
 from regardant.data.tokenizers import Tokenizer, Tokenizers
 from regardant.data.vocabulary import SPECIAL_TOKENS
 from regardant.errors import RunError
 from regardant.inspection.capture import class_tokens
 from regardant.inspection.neighbours import nearest
 from regardant.modalities.joined import PARTS
-from regardant.modalities.text import TOKENIZER
 from regardant.models.representations.tokens import TokenEmbedding
 from regardant.run.opened import Run
 from regardant.tasks.sequence_to_sequence.items import TARGET_TOKENIZER

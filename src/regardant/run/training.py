@@ -11,19 +11,13 @@ import torch
 
 from regardant.config.differences import differences
 from regardant.config.plugins import modules_of
+from regardant.config.run_files import RECORD, WEIGHTS
 from regardant.errors import ConfigError, RunError
 from regardant.planning.compilation import compiled
 from regardant.planning.plan import Plan, plan_run
 from regardant.planning.probes import Decisions, require_one_on_accelerator
 from regardant.planning.shapes import ModelShapes, shapes_of_job, shapes_without_data
-from regardant.run.fingerprints import (
-    WEIGHTS,
-    data_fingerprints,
-    fingerprints_of,
-    is_data,
-    of_model,
-    require_unchanged,
-)
+from regardant.run.fingerprints import data_fingerprints, fingerprints_of, is_data, of_model, require_unchanged
 from regardant.run.folder import IMPORTED, UNFINISHED, Record, clear_start, locked, named_full_disk, require_free
 from regardant.tasks import task_named
 from regardant.tasks.base import Log, Prepared, TaskConfig
@@ -116,11 +110,11 @@ def _lead(config: TaskConfig, folder: Path, log: Log, group: Group | None) -> Ou
         raise ConfigError(f"training.processes: given {given}, and torchrun has started {group.size}: leave it out")
     require_trackers(config.training.trackers)
     continued = config
-    if not (folder / "run.yaml").is_file():
+    if not (folder / RECORD).is_file():
         continued = taken_over(config)
         require_free(folder)
     with locked(folder):
-        if (folder / "run.yaml").is_file():
+        if (folder / RECORD).is_file():
             return _resume(config, folder, log, group)
         return _begin(config, continued, folder, log, group)
 

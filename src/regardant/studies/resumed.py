@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from regardant.config.run_files import EVALUATION, WEIGHTS
 from regardant.errors import ConfigError, RunError
-from regardant.run.fingerprints import EVALUATION, SUMS, WEIGHTS
+from regardant.run.fingerprints import SUMS
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from regardant.config.run_files import EVALUATION
 from regardant.evaluation.paired import Difference, paired_over_seeds
 from regardant.pictures import Chapter, Table, report_page
 from regardant.run.folder import Record
@@ -64,7 +65,7 @@ class Arm:
 
 def _read(run: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
-        file.stem: json.loads(file.read_text(encoding="utf-8")) for file in (run / "evaluation").glob("*.json")
+        file.stem: json.loads(file.read_text(encoding="utf-8")) for file in (run / EVALUATION).glob("*.json")
     }
     return found | {"tokens_per_second": read_history(run, Record.read(run).plan, ("bleu",)).tokens_per_second}
 

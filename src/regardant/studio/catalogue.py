@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regardant.config.run_files import METRICS, RECORD, WEIGHTS
 from regardant.data.item_files import shown_name
 from regardant.errors import RegardantError, RunError, one_line
 from regardant.run import Record
@@ -43,7 +44,7 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
         record = Record.read(folder)
     except RegardantError as error:
         return {"run": name, "problem": one_line(error)}
-    events = last_events(folder / "metrics.jsonl")
+    events = last_events(folder / METRICS)
     validated = events.get("validation", {})
     return {
         "run": name,
@@ -60,14 +61,14 @@ def summary(name: str, folder: Path) -> dict[str, Any]:
         "update": max((event["update"] for event in events.values()), default=0),
         "seconds": max((event["time"] for event in events.values()), default=0.0),
         "progress": events.get("train", {}).get("progress") or 0.0,
-        "trained": (folder / "model.safetensors").is_file(),
+        "trained": (folder / WEIGHTS).is_file(),
     }
 
 
 def _runs_in(folder: Path, depth: int) -> list[Path]:
     """Return the runs in a folder. Empty if it may not be read, such as lost+found, or is being removed."""
     try:
-        if (folder / "run.yaml").is_file():
+        if (folder / RECORD).is_file():
             return [folder]
         below = sorted(path for path in folder.iterdir() if _may_hold_runs(path)) if depth and folder.is_dir() else []
     except OSError:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from regardant.config.run_files import METRICS
 from regardant.studio.catalogue import Catalogue, summary
 from regardant.training.events import parse_events
 
@@ -20,7 +21,7 @@ def routes(catalogue: Catalogue) -> APIRouter:
 
     @router.get("/events")
     def events(run: str, after: Annotated[int, Query(ge=0, lt=2**63)] = 0, file: str = "") -> dict[str, Any]:
-        return events_after(catalogue.folder(run) / "metrics.jsonl", after, file)
+        return events_after(catalogue.folder(run) / METRICS, after, file)
 
     return router
 

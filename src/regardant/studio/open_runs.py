@@ -11,6 +11,7 @@ from fastapi import Request
 from pydantic import BaseModel, Field, field_validator
 
 from regardant import run
+from regardant.config.run_files import WEIGHTS
 from regardant.errors import RunError
 from regardant.inspection import ScaleHead, intervene
 from regardant.server.limits import Limits
@@ -103,7 +104,7 @@ class OpenRuns:
             raise RunError(str(error)) from error
 
     def _open(self, folder: Path) -> Trained:
-        weights = folder / "model.safetensors"
+        weights = folder / WEIGHTS
         key = (folder, weights.stat().st_mtime_ns if weights.is_file() else 0)
         if key not in self.runs:
             trained = run.load(folder).trained

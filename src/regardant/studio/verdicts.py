@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 
 from regardant import run
 from regardant.config.differences import differences
+from regardant.config.run_files import METRICS
 from regardant.errors import RegardantError
 from regardant.run import Record
 from regardant.studio.catalogue import Catalogue
@@ -92,6 +93,6 @@ def _validated(catalogue: Catalogue, records: Mapping[str, Record], names: Seque
 def _values(catalogue: Catalogue, names: Sequence[str], number: str) -> dict[str, float]:
     """Return a number of the last validation of each run that has it."""
     validated = {
-        name: last_events(catalogue.folder(name) / "metrics.jsonl").get("validation", {}).get(number) for name in names
+        name: last_events(catalogue.folder(name) / METRICS).get("validation", {}).get(number) for name in names
     }
     return {name: float(value) for name, value in validated.items() if value is not None}

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regardant.config import Config
+from regardant.config.run_files import WEIGHTS
 from regardant.errors import ConfigError, RunError
 from regardant.models.base import Model
 from regardant.models.heads import Loss
@@ -390,10 +391,10 @@ class Task:
     def files_of(self, config: TaskConfig) -> list[str]:
         """Return the names of all files that a trained run is opened from, weights included."""
         of_items = () if config.modality is None else config.modality.files
-        return [*self.files, *of_items, "model.safetensors"]
+        return [*self.files, *of_items, WEIGHTS]
 
     def require_trained(self, run: Path) -> None:
         """Raise RunError if a run folder holds no model yet."""
-        for name in (*self.files, "model.safetensors"):
+        for name in (*self.files, WEIGHTS):
             if not (run / name).is_file():
                 raise RunError(f"{run} has no {name}: train it first, or run its training command again to resume")

@@ -15,6 +15,7 @@ from textwrap import wrap
 from typing import Any, Protocol
 
 from regardant.config.differences import differences
+from regardant.config.run_files import EVALUATION
 from regardant.errors import RunError
 from regardant.evaluation.paired import Difference, paired_bootstrap
 from regardant.pictures import (
@@ -258,7 +259,7 @@ def _plain(found: Difference | None) -> dict[str, Any] | None:
 
 def _evaluated(folder: Path) -> dict[str, dict[str, Any]]:
     found = {}
-    for path in sorted((folder / "evaluation").glob("*.json")):
+    for path in sorted((folder / EVALUATION).glob("*.json")):
         try:
             found[path.name.removesuffix(".json")] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -309,7 +310,7 @@ def _read_answers(folder: Path, name: str, scores: Mapping[str, Any]) -> KeptAns
 
     Raises RunError for several answers to an item without its number, which earlier versions did not keep.
     """
-    path = folder / "evaluation" / f"{name}{PREDICTIONS}"
+    path = folder / EVALUATION / f"{name}{PREDICTIONS}"
     if not path.is_file():
         return None
     try:

@@ -13,6 +13,7 @@ import torch
 
 from regardant.config.did_you_mean import did_you_mean
 from regardant.config.differences import differences, restricted
+from regardant.config.run_files import WEIGHTS
 from regardant.errors import ConfigError, RunError
 from regardant.models import EncoderConfig, Model
 from regardant.tasks.base import TaskConfig
@@ -115,7 +116,7 @@ def load_earlier(model: Model, training: TrainingConfig, run: Path) -> None:
     for part in training.parts or ():
         if part not in known:
             raise ConfigError(f"training.parts: given {part!r}; allowed: {', '.join(known)}{did_you_mean(part, known)}")
-    load_into(model, Path(training.start_from) / "model.safetensors", training.parts)
+    load_into(model, Path(training.start_from) / WEIGHTS, training.parts)
 
 
 def with_first_weights(build: Callable[[], BuiltModel], config: TaskConfig, run: Path) -> BuiltModel:

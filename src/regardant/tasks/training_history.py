@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regardant.config.run_files import METRICS
 from regardant.errors import RunError
 from regardant.training.events import named, peak_bytes, read_events
 
@@ -56,7 +57,7 @@ def read_history(folder: Path, plan: Mapping[str, Any], metrics: Sequence[str]) 
     """Return the history of a run, given its plan and the names of its metrics. Raises RunError if there is none."""
     if "parameters" not in plan:
         raise RunError(f"{folder / 'run.yaml'} is damaged (no plan.parameters): restore it or train anew")
-    path = folder / "metrics.jsonl"
+    path = folder / METRICS
     events = read_events(path)
     updates = named(events, "train", "memory_bytes", "tokens_per_second")
     validations = named(events, "validation")

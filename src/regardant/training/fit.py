@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from regardant.config.run_files import WEIGHTS
 from regardant.errors import Diverged
 from regardant.training.calm import act_after
 from regardant.training.checkpoints import save_weights
@@ -188,7 +189,7 @@ class Fit:
     def _save_weights(self, model: nn.Module, numbers: dict[str, float]) -> None:
         metadata = {name: f"{value:.6g}" for name, value in numbers.items()}
         save_weights(
-            self.trainer.run / "model.safetensors",
+            self.trainer.run / WEIGHTS,
             plain_weights(model),
             {"update": str(self.trainer.cursor.update), **metadata},
         )

@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Column
 
+from regardant.config.run_files import METRICS
 from regardant.files import write_atomically
 from regardant.training.events import read_events
 from regardant.training.trackers import DEFAULT, Tracker, open_trackers
@@ -80,7 +81,7 @@ class Reporter:
         self.named, self.trackers = trackers, list[Tracker]()
 
     def __enter__(self) -> Self:
-        path = self.run / "metrics.jsonl"
+        path = self.run / METRICS
         kept = _events_until(path, self.resumed_at)
         write_atomically(path, "".join(json.dumps(event) + "\n" for event in kept))
         for event in kept:

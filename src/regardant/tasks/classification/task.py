@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import field_validator
 from torch import Tensor
 
+from regardant.config.run_files import EVALUATION
 from regardant.data import labelled_sources  # noqa: F401  # a kind is known by being imported
 from regardant.data.labelled import LabelledConfig, Sets, train_all_labels
 from regardant.errors import DataError
@@ -148,7 +149,7 @@ class Classifier(TrainedItems):
             best = int(share.argmax())
             found = {"target": labels[target], "answer": labels[best], "probability": float(share[best])}
             lines.append(json.dumps(found, ensure_ascii=False) + "\n")
-        write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
+        write_atomically(self.folder / EVALUATION / f"{name}{PREDICTIONS}", "".join(lines))
 
     def exchanged(self, name: str, split: EncodedItems) -> Exchange:
         assert isinstance(self.codec, TextCodec)

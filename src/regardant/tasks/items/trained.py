@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regardant.config.run_files import EVALUATION, WEIGHTS
 from regardant.errors import DataError, RunError
 from regardant.files import write_atomically
 from regardant.modalities import Codec
@@ -42,7 +43,7 @@ class TrainedItems(Trained):
     """Base of trained runs over items. A subclass implements `answer`, `evaluated`, `read` and `summary`."""
 
     def __init__(self, config: Any, folder: Path, codec: Codec, model: Model, device: torch.device) -> None:
-        load_into(model, folder / "model.safetensors")
+        load_into(model, folder / WEIGHTS)
         self.config, self.folder, self.codec, self.device = config, folder, codec, device
         self.model = model.eval().to(device)
         self.max_length = model.max_length(model.inputs[0])
@@ -91,7 +92,7 @@ class TrainedItems(Trained):
         sets = {name_of_set(file): self._of(file) for file in data} if data else self._own_sets()
         scores = {name: {**self.evaluated(name, split), "cut": self.num_cut(split)} for name, split in sets.items()}
         for name, numbers in scores.items():
-            write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
+            write_atomically(self.folder / EVALUATION / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
         return scores
 
     def exchange(self, data: Sequence[Path] = ()) -> Exchange | None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regardant.config.run_files import EVALUATION, TOKENIZER, WEIGHTS
 from regardant.data.text import MARKER, EncodedText, Tokens
 from regardant.data.text_files import read_text
 from regardant.data.tokenizers import Tokenizers
@@ -51,10 +52,10 @@ class LanguageModel(Trained):
 
     def __init__(self, config: LanguageModellingConfig, folder: Path, device: torch.device) -> None:
         self.config, self.folder, self.device = config, folder, device
-        self.tokenizer = Tokenizers.load(folder / "tokenizer.json").target
+        self.tokenizer = Tokenizers.load(folder / TOKENIZER).target
         self.tokenizer.hides_space = False  # a continuation begins with the space before its first word
         model = build_model(config, self.tokenizer)
-        load_into(model, folder / "model.safetensors")
+        load_into(model, folder / WEIGHTS)
         self.model = model.eval().to(device)
         self.layouts = Layouts()
 
@@ -212,7 +213,7 @@ class LanguageModel(Trained):
         require_new_names(data, self._own_names(), self.folder)
         scores = self._of_files(data) if data else self._of_own_text()
         for name, numbers in scores.items():
-            write_atomically(self.folder / "evaluation" / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
+            write_atomically(self.folder / EVALUATION / f"{name}.json", json.dumps(numbers, indent=2) + "\n")
         return scores
 
     def summary(self, name: str, scores: dict[str, Any]) -> Sequence[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from regardant.config.run_files import TOKENIZER
 from regardant.data.streamed_text import StreamedTextConfig
 from regardant.data.text import MARKER, EncodedText, cut
 from regardant.data.tokenizers import Tokenizer, Tokenizers
@@ -53,7 +54,7 @@ def prepare_training(config: LanguageModellingConfig, run: Path, log: Log) -> Pr
     """Read the text into the run folder, resolve open settings, and build the model from the seed."""
     if not (run / "data" / MARKER).is_file():
         _tokenise(config, run, log)
-    text, tokenizer = EncodedText.load(run / "data"), Tokenizers.load(run / "tokenizer.json").target
+    text, tokenizer = EncodedText.load(run / "data"), Tokenizers.load(run / TOKENIZER).target
     training = choose_schedule(config.training, config.model)
     config = config.model_copy(update={"training": training})
     model = with_first_weights(lambda: build_model(config, tokenizer), config, run)
@@ -91,13 +92,13 @@ def _tokenise(config: LanguageModellingConfig, run: Path, log: Log) -> None:
     sizes = config.data.sizes()
     if (earlier := run_of_vocabulary(config.training)) is not None:
         log(f"vocabulary taken over from {earlier}")
-        tokenizer = Tokenizers.load(earlier / "tokenizer.json").target
+        tokenizer = Tokenizers.load(earlier / TOKENIZER).target
     else:  # from the training text alone, which comes first
         train = (piece for _, piece in takewhile(lambda part: part[0] == "train", cut(config.data.pieces(), sizes)))
         most = MOST_PIECES if config.tokenizer.kind == "code" else MOST_CHARACTERS
         tokenizer = Tokenizer.train(config.tokenizer, train, most)
     run.mkdir(parents=True, exist_ok=True)
-    Tokenizers(tokenizer, tokenizer).save(run / "tokenizer.json")
+    Tokenizers(tokenizer, tokenizer).save(run / TOKENIZER)
     text = EncodedText.build(config.data, sizes, tokenizer, run / "data")
     character_counts = ", ".join(
         f"{size:,} {'training' if name == 'train' else name}" for name, size in text.characters.items()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from regardant.config.run_files import TOKENIZER
 from regardant.tasks.base import Log, Prepared, Task
 from regardant.tasks.language_modelling.config import LanguageModellingConfig
 from regardant.tasks.language_modelling.language_model import LanguageModel
@@ -15,7 +16,7 @@ class LanguageModelling(Task):
 
     name = "language_modelling"
     config = LanguageModellingConfig
-    files = ("tokenizer.json",)
+    files = (TOKENIZER,)
 
     def prepare(self, config: LanguageModellingConfig, run: Path, log: Log) -> Prepared:
         return prepare_training(config, run, log)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regardant.config.run_files import EVALUATION
 from regardant.data.item_pairs import PairTableConfig
 from regardant.errors import DataError, RunError
 from regardant.files import write_atomically
@@ -110,7 +111,7 @@ class Matcher(TrainedItems):
             numbers = found.answers.tolist()
             lines = [{"target": classes[target], "answer": classes[answer]} for target, answer in numbers]
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-            write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", text)
+            write_atomically(self.folder / EVALUATION / f"{name}{PREDICTIONS}", text)
         return found.scores
 
     def read(self, data: Path) -> PairedItems:

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 import torch
 
+from regardant.config.run_files import WEIGHTS
 from regardant.data import captioned_digits  # noqa: F401  # a kind is known by being imported
 from regardant.data.item_pairs import ItemPair, ItemPairsConfig
 from regardant.data.splits import PURPOSES
@@ -115,7 +116,7 @@ class Matching(Task):
     def files_of(self, config: TaskConfig) -> list[str]:
         assert isinstance(config, MatchingTaskConfig)
         of_items = [f"{name}/{file}" for name, modality in config.modalities.items() for file in modality.files]
-        return [*self.files, *of_items, "model.safetensors"]
+        return [*self.files, *of_items, WEIGHTS]
 
 
 def build_pair_model(config: MatchingTaskConfig, codecs: Mapping[str, Codec]) -> DualEncoder:

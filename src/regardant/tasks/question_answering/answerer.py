@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regardant.config.run_files import EVALUATION
 from regardant.data.questions import ContextQuestion, QuestionFilesConfig
 from regardant.errors import DataError
 from regardant.evaluation.question_answering import exact_match, score_answers, token_f1
@@ -118,7 +119,7 @@ class QuestionAnswerer(TrainedItems):
             for at, answer, answers in zip(found, given, right, strict=True)
         ]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", text)
+        write_atomically(self.folder / EVALUATION / f"{name}{PREDICTIONS}", text)
         return score_answers(given, right).as_dict()
 
     def read(self, data: Path) -> EncodedQuestions:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from regardant.config.run_files import WEIGHTS
 from regardant.errors import ConfigError
 from regardant.tasks.base import Log, Prepared, Task
 from regardant.tasks.sequence_to_sequence.config import SequenceToSequenceTaskConfig
@@ -34,7 +35,7 @@ class SequenceToSequence(Task):
         self.require_trained(run)
         codec, tokenizer = config.input.load(run), load_target_tokenizer(run)
         model = build_model(config, codec, tokenizer.vocab_size)
-        load_into(model, run / "model.safetensors")
+        load_into(model, run / WEIGHTS)
         return TrainedItemGenerator(config, run, TextGenerator(model, codec, tokenizer, device))
 
 

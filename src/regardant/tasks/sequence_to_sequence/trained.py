@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regardant.config.run_files import EVALUATION
 from regardant.data.batching import EncodedPairs
 from regardant.errors import DataError, RunError
 from regardant.files import write_atomically
@@ -148,7 +149,7 @@ class TrainedItemGenerator(TrainedGenerator):
             scores[name] = score_texts(self.generator, generated, items, references, self.config.evaluation)
             scores[name] |= {"beam_size": generation.beam_size, "length_penalty": generation.length_penalty}
             scores[name]["cut"] = self._num_cut(items)
-            kept = self.folder / "evaluation"
+            kept = self.folder / EVALUATION
             lines = [self._kept_line(one.text, target) for one, target in zip(generated, references, strict=True)]
             write_atomically(kept / f"{name}{PREDICTIONS}", "".join(lines))
             write_atomically(kept / f"{name}.json", json.dumps(scores[name], indent=2) + "\n")

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regardant.config.run_files import EVALUATION
 from regardant.data.tagged import TaggedText
 from regardant.errors import DataError
 from regardant.evaluation.tagging import score_tags
@@ -66,7 +67,7 @@ class Tagger(TrainedItems):
                     best = int(share.argmax())
                     found = {"target": labels[target], "answer": labels[best], "probability": float(share[best])}
                     lines[item] += json.dumps({"item": item, **found}, ensure_ascii=False) + "\n"
-        write_atomically(self.folder / "evaluation" / f"{name}{PREDICTIONS}", "".join(lines))
+        write_atomically(self.folder / EVALUATION / f"{name}{PREDICTIONS}", "".join(lines))
         return self._scored(split, answers)
 
     def exchanged(self, name: str, split: EncodedItems) -> Exchange:

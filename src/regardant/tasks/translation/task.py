@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from regardant.config.differences import differences
+from regardant.config.run_files import TOKENIZER, WEIGHTS
 from regardant.data.streamed_pairs import StreamedPairsConfig
 from regardant.data.tokenizers import Tokenizers
 from regardant.modalities.text import SentenceCodec
@@ -29,7 +30,7 @@ class Translation(Task):
 
     name = "translation"
     config = TranslationConfig
-    files = ("tokenizer.json",)
+    files = (TOKENIZER,)
 
     def prepare(self, config: TranslationConfig, run: Path, log: Log) -> Prepared:
         corpus = read_corpus(config, run, log)
@@ -52,7 +53,7 @@ class Translation(Task):
 
 def load_translator(config: TranslationConfig, run: Path, device: torch.device) -> Translator:
     """Return the translator of a run. Raises RunError if the run is incomplete."""
-    tokenizers = Tokenizers.load(run / "tokenizer.json")
+    tokenizers = Tokenizers.load(run / TOKENIZER)
     model = build_model(config, SentenceCodec(tokenizers.source), tokenizers.target.vocab_size)
-    load_into(model, run / "model.safetensors")
+    load_into(model, run / WEIGHTS)
     return Translator(model, tokenizers, device)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from regardant.config.run_files import EVALUATION
 from regardant.data.gold_alignments import gold_links
 from regardant.data.grammar import LECTURE_SENTENCES
 from regardant.data.parallel import MARKER, Splits
@@ -181,7 +182,7 @@ class TrainedTranslator(TrainedGenerator):
             require_new_names(data[:1], splits.tests, self.folder)  # the first file names the set of both
         alignment = choose_on_validation(self.translator, text, splits) if splits is not None and not given else None
         tested = [given] if given is not None else test_sets(text, splits) if splits is not None else []
-        asked_for, kept = self.on(engine or "torch"), self.folder / "evaluation"
+        asked_for, kept = self.on(engine or "torch"), self.folder / EVALUATION
         ours = asked_for if engine == "auto" else self.translator
         evaluated = partial(
             evaluate_translator,
@@ -205,7 +206,7 @@ class TrainedTranslator(TrainedGenerator):
         Return the path of the page, RUN/report.html. Raises RunError for a run without alignments, or if neither
         sentence fits the model.
         """
-        kept = self.folder / "evaluation" / "test.json"
+        kept = self.folder / EVALUATION / "test.json"
         if not kept.is_file():
             self.evaluate()
         scores = json.loads(kept.read_text(encoding="utf-8"))

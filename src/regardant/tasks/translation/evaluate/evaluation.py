@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regardant.config.run_files import EVALUATION
 from regardant.data.gold_alignments import gold_links
 from regardant.data.parallel import Pairs, Splits, evaluation_pairs
 from regardant.data.tables import first_row, is_table_file
@@ -171,7 +172,7 @@ def read_evaluated(run: Path) -> dict[str, Evaluated]:
 
     Raises RunError if files of a set are missing, or differ in their number of lines.
     """
-    folder = run / "evaluation"
+    folder = run / EVALUATION
     names = sorted((path.name.removesuffix(".json") for path in folder.glob("*.json")), key=lambda n: (n != "test", n))
     return {name: _read_kept(folder / name) for name in names}
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regardant.config.run_files import TOKENIZER
 from regardant.data.batching import EncodedPairs, id_dtype
 from regardant.data.parallel import MARKER, Splits
 from regardant.data.streamed_pairs import StreamedPairsConfig
@@ -48,7 +49,7 @@ class TextCorpus(Corpus):
 def read_corpus(config: TranslationConfig, run: Path, log: Callable[[str], None]) -> TextCorpus:
     """Read, clean, split and tokenise a corpus into RUN/data, or open the one that an earlier start left there."""
     folder = run / "data"
-    text, vocabulary = folder / "text", run / "tokenizer.json"
+    text, vocabulary = folder / "text", run / TOKENIZER
     if (text / MARKER).is_file():
         splits = Splits.load(text)
     else:
@@ -95,7 +96,7 @@ def _encoded_chunks(
 def _tokenizers(config: TranslationConfig, splits: Splits, log: Callable[[str], None]) -> Tokenizers:
     if (earlier := run_of_vocabulary(config.training)) is not None:
         log(f"vocabulary taken over from {earlier}")
-        return Tokenizers.load(earlier / "tokenizer.json")
+        return Tokenizers.load(earlier / TOKENIZER)
 
     def column(name: str) -> Any:
         return (text for chunk in splits.train.iter(batch_size=CHUNK) for text in chunk[name])

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from regardant.config.run_files import EVALUATION
 from regardant.data.tokenizers import Tokenizer
 from regardant.data.words import words
 from regardant.evaluation.alignment import (
@@ -145,7 +146,7 @@ def spans_of_words(text: str) -> list[CharacterSpan]:
 
 
 def _kept_choice(folder: Path) -> AlignmentChoice | None:
-    for path in sorted((folder / "evaluation").glob("*.json")):
+    for path in sorted((folder / EVALUATION).glob("*.json")):
         place = json.loads(path.read_text(encoding="utf-8")).get("alignment")
         if place is not None:
             return AlignmentChoice(**place)

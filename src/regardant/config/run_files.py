@@ -6,7 +6,7 @@ from regardant.config.did_you_mean import did_you_mean
 from regardant.errors import RunError
 
 RECORD = "run.yaml"
-"""How the run was trained. It exists from the start of training on."""
+"""Settings of a run, its plan, and fingerprints of its files; without it a folder is no run."""
 
 TOKENIZER = "tokenizer.json"
 """The vocabulary, where items have a text."""
@@ -27,7 +27,7 @@ def run_file(run: Path) -> Path:
         near = did_you_mean(run.name, names_in(run.parent))
         raise RunError(f"there is no run {run}{near or ': give a folder that `regardant train` has made'}")
     if not (run / RECORD).is_file():
-        raise RunError(f"{run} is no run, or half written (no run.yaml): train into it first")
+        raise RunError(f"{run} is no run, or half written (no {RECORD}): train into it first")
     return run / RECORD
 
 

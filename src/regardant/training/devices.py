@@ -45,7 +45,8 @@ def keep_freed_memory() -> None:
 def return_freed_memory() -> None:
     """Make glibc return large blocks to the system after each use, and those that it already keeps at once.
 
-    Weights that are gathered for each sublayer would otherwise leave a heap of twice the memory in use.
+    Weights that are gathered for each sublayer would otherwise leave a heap of twice the memory in use. A block that
+    fits into a hole of the heap is put there, and its pages stay.
     """
     _set_allocator(_MIB, _MIB)
     trim_heap()

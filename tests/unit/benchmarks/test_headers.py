@@ -71,6 +71,7 @@ ROWS = re.findall(r"^\| (.+) \| (.+) \| (.+) \| `(\w+)` \|$", README, re.MULTILI
 NAMES = (
     "demo",
     "translation",
+    "translation-seed-2",
     "multi30k-en-de",
     "multi30k-en-de-seed-2",
     "multi30k-en-de-raw",

@@ -1,4 +1,4 @@
-"""Choice of the engine that `auto` means: the fastest one that translates as well as torch.
+"""Choice of the engine that `auto` means: the first one that is faster than torch and translates as well.
 
 Engines translate validation text of the run and are compared with torch. The result is kept beside their exports:
 

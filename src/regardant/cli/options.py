@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from regardant.run import Run
 
 PENALTY_HELP = "Rank by log-probability / length ** ALPHA; length in tokens, EOS counted; 0 ranks by the sum alone."
-ENGINE_HELP = """Engine that translates: auto (the fastest one that translates the run's validation text as well as
-torch, compared once), torch, torch-bfloat16 (faster on CPUs with bfloat16, less exact), or ctranslate2 (int8 weights;
+ENGINE_HELP = """Engine that translates: auto (one that is faster than torch and translates the run's validation text as
+well, compared once), torch, torch-bfloat16 (faster on CPUs with bfloat16, less exact), or ctranslate2 (int8 weights;
 ctranslate2-float32 and others name another type), to which the model is exported once."""
 
 

@@ -77,7 +77,7 @@ class Run:
         """Return a translation of each line. Any field of the recipe's `generation` may be given: beam_size=5.
 
         The translation of a line begins with its prefix. Engines are `torch`, `torch-bfloat16`, `ctranslate2` and the
-        like, and `auto`, the fastest that translates the validation text as well as torch.
+        like, and `auto`: one that is faster than torch and translates the validation text as well.
         """
         translator = self.translator if engine == "torch" else self.translation.on(engine)
         given = self.translation.config.generation

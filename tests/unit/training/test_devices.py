@@ -8,12 +8,7 @@ import torch
 
 from regardant.errors import OutOfMemory
 from regardant.training import devices
-from regardant.training.devices import (
-    available_memory,
-    memory_guard,
-    require_memory,
-    the_device,
-)
+from regardant.training.devices import available_memory, memory_guard, require_memory, the_device
 from regardant.training.strategies import make_fabric
 
 GIB = 1 << 30
